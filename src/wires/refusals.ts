@@ -5,14 +5,14 @@ import type { AppError } from "../agent/core/errors.ts";
 import { refuse } from "../server/http/errors.ts";
 import type { App } from "../server/http/validation.ts";
 
-export type Refused = ReturnType<typeof refuse>;
+export type RefusalBody = ReturnType<typeof refuse>;
 
 export interface WireErrors {
   /**
    * Returns the body in the wire's own shape: a string is sent unchanged, an object as JSON. May change the status and
    * the headers.
    */
-  readonly bodyOf: (refused: Refused, request: FastifyRequest, reply: FastifyReply) => string | object;
+  readonly bodyOf: (refused: RefusalBody, request: FastifyRequest, reply: FastifyReply) => string | object;
   /** Returns the error for a path without a route. Default: the server's own error. */
   readonly noRoute?: (request: FastifyRequest) => AppError;
 }

@@ -18,14 +18,14 @@ export function answersInWords(text: string, open: readonly Interrupt[]): Answer
   });
 }
 
-interface Asking {
+interface AskedQuestion {
   readonly prompt: string;
   readonly url?: string | undefined;
   readonly options?: readonly string[] | undefined;
 }
 
 /** Returns a question as text, with its options. */
-export const questionText = ({ options = [], ...asked }: Asking) =>
+export const questionText = ({ options = [], ...asked }: AskedQuestion) =>
   [promptText(asked), ...options.map((option) => `- ${option}`)].join("\n");
 
-export const approvalText = (asked: Asking) => `${promptText(asked)}\n\nReply “approve” or “deny”.`;
+export const approvalText = (asked: AskedQuestion) => `${promptText(asked)}\n\nReply “approve” or “deny”.`;

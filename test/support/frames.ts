@@ -16,7 +16,7 @@ import { project as aguiEvents } from "../../src/wires/ag-ui/table.ts";
 import { project as uiChunks } from "../../src/wires/ai-sdk/table.ts";
 import { project as protocolEvents } from "../../src/wires/langgraph/protocol/table.ts";
 import { project as langgraphFrames } from "../../src/wires/langgraph/table.ts";
-import { type Asking, project as mcpMessages } from "../../src/wires/mcp/table.ts";
+import { project as mcpMessages, type QuestionMode } from "../../src/wires/mcp/table.ts";
 import { project as chatChunks, collect } from "../../src/wires/openai/chat/table.ts";
 import { project as responseEvents } from "../../src/wires/openai/responses/table.ts";
 import { type ToldRun, waits } from "./arbitrary-run.ts";
@@ -58,7 +58,7 @@ const agui = (isCurrent: boolean, version?: number): Recorded => ({
       }),
     ),
 });
-const mcp = (asking: Asking): Recorded => ({
+const mcp = (asking: QuestionMode): Recorded => ({
   begin: () =>
     framed(
       mcpMessages({

@@ -21,7 +21,7 @@ import { project as taskUpdates } from "../../src/wires/a2a/table.ts";
 import { messagesOf } from "../../src/wires/ag-ui/history.ts";
 import { project as aguiEvents } from "../../src/wires/ag-ui/table.ts";
 import { project } from "../../src/wires/ai-sdk/table.ts";
-import { type Asking, project as projectCall } from "../../src/wires/mcp/table.ts";
+import { project as projectCall, type QuestionMode } from "../../src/wires/mcp/table.ts";
 import { messageOf, readDataUrl, threadIdOf } from "../../src/wires/messages.ts";
 import { project as chatChunks } from "../../src/wires/openai/chat/table.ts";
 import { project as respond } from "../../src/wires/openai/responses/table.ts";
@@ -366,18 +366,18 @@ describe("a client's list of messages", () => {
 
 describe("MCP's messages of any run", () => {
   const TOKEN = 7;
-  const optionsOf = (asking: Asking, comesBack: boolean) => ({
+  const optionsOf = (asking: QuestionMode, comesBack: boolean) => ({
     ...{ id: 1, progressToken: TOKEN, asking, namesType: asking === "as_result" },
     shows: { forms: asking !== "never", addresses: false },
     cursorOf: comesBack ? () => "call" : undefined,
   });
-  const framesOf = (events: readonly StreamEvent[], asking: Asking, comesBack: boolean) => {
+  const framesOf = (events: readonly StreamEvent[], asking: QuestionMode, comesBack: boolean) => {
     const { fold } = projectCall(optionsOf(asking, comesBack));
     return events.flatMap((event) => fold(event, RUN));
   };
 
   test("match the client's own schemas, and end with the answer or a form", () => {
-    const asking = fc.constantFrom<Asking>("within", "as_result", "never");
+    const asking = fc.constantFrom<QuestionMode>("within", "as_result", "never");
     fc.assert(
       fc.property(arbitraryRun, asking, fc.boolean(), (events, how, comesBack) => {
         const frames = framesOf(events, how, comesBack);

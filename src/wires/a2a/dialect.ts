@@ -6,14 +6,14 @@ import { boundedList } from "../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
 /** A version of the protocol, as conversions to and from 1.0. */
-export interface Dialect {
+export interface ProtocolDialect {
   /** Returns the parameters in the shape of 1.0. */
   readonly paramsOf: (params: unknown) => unknown;
   /** Returns a result, or an update of a stream, in the shape that the client expects. */
   readonly resultOf: (result: object) => object;
 }
 
-export const CURRENT: Dialect = { paramsOf: (params) => params, resultOf: (result) => result };
+export const CURRENT: ProtocolDialect = { paramsOf: (params) => params, resultOf: (result) => result };
 
 /** The methods of 0.2 and 0.3, with their names in 1.0. */
 const METHODS: Readonly<Record<string, string>> = {
@@ -82,31 +82,31 @@ function configurationFrom({
   };
 }
 
-interface Part {
+interface ResultPart {
   readonly text?: string;
   readonly data?: object;
 }
-interface Message {
+interface ResultMessage {
   readonly role: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly ResultPart[];
 }
-interface Status {
+interface ResultStatus {
   readonly state: string;
-  readonly message?: Message;
+  readonly message?: ResultMessage;
 }
-interface Artifact {
-  readonly parts: readonly Part[];
+interface ResultArtifact {
+  readonly parts: readonly ResultPart[];
 }
-interface Task {
-  readonly status: Status;
-  readonly artifacts?: readonly Artifact[];
-  readonly history?: readonly Message[];
+interface ResultTask {
+  readonly status: ResultStatus;
+  readonly artifacts?: readonly ResultArtifact[];
+  readonly history?: readonly ResultMessage[];
 }
 /** The results of this wire's routes and folds. */
 interface WireResult {
-  readonly task?: Task;
-  readonly statusUpdate?: { readonly status: Status };
-  readonly artifactUpdate?: { readonly artifact: Artifact };
+  readonly task?: ResultTask;
+  readonly statusUpdate?: { readonly status: ResultStatus };
+  readonly artifactUpdate?: { readonly artifact: ResultArtifact };
 }
 
 function resultOf(result: object): object {
@@ -119,10 +119,10 @@ function resultOf(result: object): object {
   }
   if (artifactUpdate)
     return { kind: "artifact-update", ...artifactUpdate, artifact: artifactOf(artifactUpdate.artifact) };
-  return taskOf(task ?? (result as Task));
+  return taskOf(task ?? (result as ResultTask));
 }
 
-const taskOf = (task: Task) => ({
+const taskOf = (task: ResultTask) => ({
   kind: "task",
   ...task,
   status: statusOf(task.status),
@@ -135,22 +135,22 @@ const LAST: ReadonlySet<string> = new Set(
   ["COMPLETED", "CANCELED", "FAILED", "INPUT_REQUIRED"].map((state) => `TASK_STATE_${state}`),
 );
 
-const statusOf = ({ state, message, ...others }: Status) => ({
+const statusOf = ({ state, message, ...others }: ResultStatus) => ({
   ...others,
   state: state.replace("TASK_STATE_", "").toLowerCase().replaceAll("_", "-"),
   ...(message ? { message: messageOf(message) } : {}),
 });
 
-const messageOf = ({ role, parts, ...others }: Message) => ({
+const messageOf = ({ role, parts, ...others }: ResultMessage) => ({
   kind: "message",
   ...others,
   role: role === "ROLE_USER" ? "user" : "agent",
   parts: parts.map(partOf),
 });
 
-const artifactOf = ({ parts, ...others }: Artifact) => ({ ...others, parts: parts.map(partOf) });
+const artifactOf = ({ parts, ...others }: ResultArtifact) => ({ ...others, parts: parts.map(partOf) });
 
-const partOf = (part: Part) =>
+const partOf = (part: ResultPart) =>
   part.data === undefined ? { kind: "text", text: part.text ?? "" } : { kind: "data", data: part.data };
 
-export const OLDER: Dialect = { paramsOf, resultOf };
+export const OLDER: ProtocolDialect = { paramsOf, resultOf };

@@ -25,7 +25,7 @@ import { type Fold, foldedFrames } from "../fold.ts";
 import { type RpcId, readParams, rpcResultParts, unknownMethod } from "../json-rpc.ts";
 import { messageOf, threadIdOf } from "../messages.ts";
 import { readRun, streamRun } from "../reply.ts";
-import type { Dialect } from "./dialect.ts";
+import type { ProtocolDialect } from "./dialect.ts";
 import { A2A, RPC, RpcError } from "./errors.ts";
 import {
   contentOf,
@@ -64,7 +64,7 @@ export interface Call {
   readonly agent: string;
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  readonly dialect: Dialect;
+  readonly dialect: ProtocolDialect;
 }
 
 /** `method` is the 1.0 name. */
@@ -92,12 +92,12 @@ export async function answer(wire: MethodServices, method: string, call: Call): 
 }
 
 /** A task's run and its reader. */
-interface Reading {
+interface OwnedRun {
   readonly owner: Owner;
   readonly from: RunRecord;
 }
 
-interface Sent {
+interface TaskStart {
   /** The task to continue, or undefined for a new one. */
   readonly task: TaskNow | undefined;
   readonly start: (stream?: string) => Promise<RunRecord>;
@@ -108,7 +108,7 @@ async function sent(
   { services: { runs, stores } }: MethodServices,
   { agent, request }: Call,
   params: SendParams,
-): Promise<Sent> {
+): Promise<TaskStart> {
   requireScope(principalOf(request), "run");
   refuseUnsupported(params);
   const { message } = params;
@@ -287,7 +287,7 @@ async function sendParts(
   return jsonOf(reply, await payloadOf(rpcResultParts(id, parts), open, kept));
 }
 
-function framesOf({ services: { stores } }: MethodServices, { owner, from }: Reading, fold: Fold) {
+function framesOf({ services: { stores } }: MethodServices, { owner, from }: OwnedRun, fold: Fold) {
   const messages = () => messagesOf(stores, owner, [from]);
   return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
 }

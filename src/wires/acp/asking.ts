@@ -15,7 +15,7 @@ import { shownCall } from "./tool-call.ts";
 /** `cancelled`: the user stopped the turn. `words`: the editor cannot show this question. */
 export type AskResult = Answer | "cancelled" | "words";
 
-export interface Asking {
+export interface QuestionContext {
   readonly editor: AgentContext;
   readonly capabilities: ClientCapabilities;
   readonly sessionId: string;
@@ -23,17 +23,17 @@ export interface Asking {
   readonly signal: AbortSignal;
 }
 
-export async function askFor(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
-  if (asking.signal.aborted) return "cancelled";
+export async function askFor(interrupt: Interrupt, context: QuestionContext): Promise<AskResult> {
+  if (context.signal.aborted) return "cancelled";
   switch (interrupt.kind) {
     case "approval":
-      return permission(interrupt, asking);
+      return permission(interrupt, context);
     case "connect":
-      return consent(interrupt, asking);
+      return consent(interrupt, context);
     case "question": {
-      if (asking.capabilities.elicitation?.form) return elicitation(interrupt, asking);
+      if (context.capabilities.elicitation?.form) return elicitation(interrupt, context);
       const canChoose = (interrupt.options ?? []).length > 0 && interrupt.args.kind !== "multi_select";
-      return canChoose ? choice(interrupt, asking) : "words";
+      return canChoose ? choice(interrupt, context) : "words";
     }
     case "tool":
       return {
@@ -55,9 +55,9 @@ const CONSENT: readonly PermissionOption[] = [
   { optionId: "reject", name: "Continue without it", kind: "reject_once" },
 ];
 
-async function permission(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
+async function permission(interrupt: Interrupt, context: QuestionContext): Promise<AskResult> {
   const { id } = interrupt;
-  switch (await selected(interrupt, PERMISSIONS, asking)) {
+  switch (await selected(interrupt, PERMISSIONS, context)) {
     case undefined:
       return "cancelled";
     case "once":
@@ -69,14 +69,14 @@ async function permission(interrupt: Interrupt, asking: Asking): Promise<AskResu
   }
 }
 
-async function consent(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
+async function consent(interrupt: Interrupt, context: QuestionContext): Promise<AskResult> {
   const { id } = interrupt;
-  const optionId = await selected(interrupt, CONSENT, asking);
+  const optionId = await selected(interrupt, CONSENT, context);
   if (optionId === undefined) return "cancelled";
   return { id, decision: optionId === "connected" ? "approve" : "deny" };
 }
 
-async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
+async function choice(interrupt: Interrupt, context: QuestionContext): Promise<AskResult> {
   const { id, options = [] } = interrupt;
   const shown = options.map(
     (name, index): PermissionOption => ({ optionId: String(index), name, kind: "allow_once" }),
@@ -84,7 +84,7 @@ async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> 
   const optionId = await selected(
     interrupt,
     [...shown, { optionId: "none", name: "No answer", kind: "reject_once" }],
-    asking,
+    context,
   );
   if (optionId === undefined) return "cancelled";
   const message = options[Number(optionId)];
@@ -95,7 +95,7 @@ async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> 
 async function selected(
   interrupt: Interrupt,
   options: readonly PermissionOption[],
-  { editor, sessionId, signal }: Asking,
+  { editor, sessionId, signal }: QuestionContext,
 ): Promise<string | undefined> {
   const { call_id, name, args, asked_by } = interrupt;
   // The editor does not show a subagent's call, so the question gets its own entry.
@@ -112,7 +112,10 @@ async function selected(
   return response?.outcome.outcome === "selected" ? response.outcome.optionId : undefined;
 }
 
-async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: Asking): Promise<AskResult> {
+async function elicitation(
+  interrupt: Interrupt,
+  { editor, sessionId, signal }: QuestionContext,
+): Promise<AskResult> {
   const { id, call_id, asked_by } = interrupt;
   const response = await editor
     .request(

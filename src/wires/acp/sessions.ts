@@ -202,7 +202,7 @@ interface Link extends SessionsOptions {
 }
 
 /** A prompt in progress. */
-interface Prompted {
+interface ActivePrompt {
   readonly session: Session;
   /** The title that the first run will give the thread. */
   readonly title: string | undefined;
@@ -214,7 +214,7 @@ async function turn(
   { server, agent, signal, log }: Link,
   sessionId: string,
   content: Content,
-  { session, title, from, stopped }: Prompted,
+  { session, title, from, stopped }: ActivePrompt,
 ) {
   const { editor, capabilities } = from;
   const show = shower(sessionId, from);

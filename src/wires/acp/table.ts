@@ -17,7 +17,7 @@ export interface ProjectOptions {
 }
 
 /** Called with each event of a turn, in order. */
-export interface Fold {
+export interface UpdateFold {
   updatesOf(event: StreamEvent): readonly SessionUpdate[];
   /** Ends the calls that are still shown as open because the turn ended without their results. */
   closing(): SessionUpdate[];
@@ -26,7 +26,7 @@ export interface Fold {
 /** The maximum number of characters to show of a running tool's output. The most recent characters are kept. */
 const SHOWN_OUTPUT = 4_000;
 
-export function project({ contextWindow, shows }: ProjectOptions): Fold {
+export function project({ contextWindow, shows }: ProjectOptions): UpdateFold {
   let messageId = "";
   let hasPlan = false;
   let compactions = 0;

@@ -6,12 +6,12 @@ import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../.
 import { type End, trackEnd } from "../../protocol/end.ts";
 import type { AskResult } from "./asking.ts";
 import { runError } from "./errors.ts";
-import type { Fold } from "./table.ts";
+import type { UpdateFold } from "./table.ts";
 
 export interface TurnOptions {
   readonly client: Client;
   readonly thread: string;
-  readonly fold: Fold;
+  readonly fold: UpdateFold;
   /** Resolves once the editor can accept more. */
   readonly show: (update: SessionUpdate) => Promise<void>;
   readonly ask: (interrupt: Interrupt) => Promise<AskResult>;
@@ -54,7 +54,7 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<StopR
   }
 }
 
-interface Followed {
+interface FollowedRun {
   readonly runId: string | undefined;
   readonly end: End | undefined;
 }
@@ -63,7 +63,7 @@ interface Followed {
 async function followRun(
   { client, thread, fold, show, stopped, signal }: TurnOptions,
   start: Start,
-): Promise<Followed> {
+): Promise<FollowedRun> {
   const leaving = new AbortController();
   const track = trackEnd();
   let runId: string | undefined;

@@ -14,7 +14,7 @@ import { foldedFrames } from "../fold.ts";
 import { idleFrames, type ProjectOptions, project, type Reader } from "./table.ts";
 
 /** The thread before a run, and whether the client needs its messages. */
-export type Before = Omit<ProjectOptions, keyof Reader>;
+export type ThreadBefore = Omit<ProjectOptions, keyof Reader>;
 
 /** Returns the run's events in the form for this client. */
 export function runFrames(stores: Stores, owner: Owner, from: RunRecord, options: ProjectOptions): Frames {
@@ -62,7 +62,7 @@ export async function activeRun(
 }
 
 /** Returns the thread without the messages that this run adds. */
-export async function beforeRun(stores: Stores, owner: Owner, run: RunRecord): Promise<Before> {
+export async function beforeRun(stores: Stores, owner: Owner, run: RunRecord): Promise<ThreadBefore> {
   const { thread_id } = run;
   const [messages, state] = await Promise.all([
     stores.threads.messages(owner, thread_id),

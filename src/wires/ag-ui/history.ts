@@ -5,9 +5,9 @@ import { type Content, type Message, textOf } from "../../agent/core/message.ts"
 import { asksToApprove, type Interrupt, promptText } from "../../protocol/interrupt.ts";
 import { resultText, shownContents, shownTodos } from "../shown.ts";
 
-export type Plain = Readonly<Record<string, unknown>>;
+export type PlainObject = Readonly<Record<string, unknown>>;
 /** An event of the protocol. */
-export type AguiEvent = { readonly type: string } & Plain;
+export type AguiEvent = { readonly type: string } & PlainObject;
 
 /** The subagent that a message or an event belongs to. If it is missing, they belong to the agent itself. */
 export interface Attribution {
@@ -24,7 +24,7 @@ export const callIdOf = (id: string, { subagentRunId }: Attribution) =>
   subagentRunId === undefined ? id : `${subagentRunId}:${id}`;
 
 /** Converts a message of the thread to client messages. Reasoning becomes its own message, before the text. */
-export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
+export function messagesOf(message: Message, whose: Attribution = {}): PlainObject[] {
   const { id, role } = message;
   if (message.role === "tool")
     return [
@@ -61,13 +61,13 @@ function contentOf(content: Content): unknown {
 }
 
 /** Returns the part of a thread's state that the client sees. */
-export const stateOf = (state: Plain): Plain => ({
+export const stateOf = (state: PlainObject): PlainObject => ({
   todos: shownTodos(state.todos),
   files: shownContents(state.files),
 });
 
 /** Returns a question in the form for the client. */
-export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): Plain {
+export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): PlainObject {
   const { id, kind, call_id, expires_at } = interrupt;
   return {
     id,

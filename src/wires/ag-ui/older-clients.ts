@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { approvalText, questionText } from "../words.ts";
-import type { AguiEvent, Plain } from "./history.ts";
+import type { AguiEvent, PlainObject } from "./history.ts";
 
 /** The number N in the client's version, 0.0.N. Default: 0.0.59, or 1.0 if the input has `protocolVersion`. */
 export const Version = z
@@ -43,7 +43,7 @@ function asThinking({ type, delta }: AguiEvent): AguiEvent {
 
 const Messages = z.array(z.looseObject({ role: z.string(), content: z.unknown().optional() }));
 
-function messagesFor(version: number, { messages }: AguiEvent): Plain[] {
+function messagesFor(version: number, { messages }: AguiEvent): PlainObject[] {
   return Messages.parse(messages)
     .filter(({ role }) => role !== "reasoning" || version >= SINCE.reasoning)
     .map((message) =>

@@ -14,7 +14,7 @@ import {
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
-import { type Before, beforeRun } from "./frames.ts";
+import { beforeRun, type ThreadBefore } from "./frames.ts";
 import { clientTools, contentOf, openingOf, type RunAgentInput, responsesIn } from "./input.ts";
 import { asksInWords } from "./older-clients.ts";
 
@@ -29,7 +29,7 @@ export interface InputPlace {
 export interface PreparedInput {
   /** Starts or finds the run. `stream` is the id of the reserved stream. */
   readonly start: (stream: string) => Promise<RunRecord>;
-  readonly before: Before;
+  readonly before: ThreadBefore;
 }
 
 /**
@@ -61,7 +61,7 @@ export async function prepare(
 }
 
 /** Returns the thread at the start of the run. */
-async function beforeOf({ as, thread, replaces }: PreparedTurn, body: RunAgentInput): Promise<Before> {
+async function beforeOf({ as, thread, replaces }: PreparedTurn, body: RunAgentInput): Promise<ThreadBefore> {
   const [messages, state] = await Promise.all([thread.messages(), thread.state()]);
   const cut = replaces === undefined ? -1 : messages.findIndex(({ id }) => id === replaces);
   // The thread's result replaces the client's copy of it.

@@ -18,7 +18,7 @@ import {
   callIdOf,
   interruptOf,
   messagesOf,
-  type Plain,
+  type PlainObject,
   stateOf,
 } from "./history.ts";
 import { eventsFor } from "./older-clients.ts";
@@ -38,7 +38,7 @@ export interface Reader {
 export interface ProjectOptions extends Reader {
   /** The thread before the run. */
   readonly messages: readonly Message[];
-  readonly state: Plain;
+  readonly state: PlainObject;
   /** True if the client does not have these messages, in which case its stream starts with them. */
   readonly showsMessages: boolean;
 }
@@ -60,7 +60,7 @@ export function idleFrames(
   { threadId, runId, version }: Reader,
   thread: {
     readonly messages: readonly Message[];
-    readonly state: Plain;
+    readonly state: PlainObject;
     readonly open: readonly Interrupt[];
   },
 ): (Frame | LongFrame)[] {
@@ -207,7 +207,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
 }
 
 /** Returns JSON Patch operations. */
-function fileChanges(before: unknown, patch: Plain): Plain[] {
+function fileChanges(before: unknown, patch: PlainObject): PlainObject[] {
   const known = shownContents(before);
   const added = shownContents(Object.fromEntries(Object.entries(patch).filter(([, each]) => each !== null)));
   return [

@@ -9,14 +9,14 @@ import { ToolPart, type UIMessage, type UIPart } from "./input.ts";
 /** Returns the id of the assistant message that answers this user message. */
 export const answerIdOf = (userMessageId: string) => `a_${userMessageId}`;
 
-export interface History {
+export interface ThreadHistory {
   readonly messages: readonly Message[];
   readonly open: readonly Interrupt[];
   readonly state: Readonly<Record<string, unknown>>;
 }
 
 /** Converts a thread to UI messages: one for each user message, and one for all messages that answer it. */
-export function historyOf({ messages, open, state }: History): UIMessage[] {
+export function historyOf({ messages, open, state }: ThreadHistory): UIMessage[] {
   const history: UIMessage[] = [];
   const results = new Map(
     messages.flatMap((message) =>

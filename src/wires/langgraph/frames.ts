@@ -12,7 +12,7 @@ import { mapInTicks } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
 import type { StreamModes } from "./modes.ts";
-import { asItIs, endOf, type History, type LangGraphFrame, project, textOf } from "./table.ts";
+import { asItIs, endOf, type InitialThread, type LangGraphFrame, project, textOf } from "./table.ts";
 
 /** Identifies a frame of a run: frame number `k` for its event `seq`. */
 export interface FrameCursor {
@@ -114,7 +114,7 @@ async function historyOf(
   owner: Owner,
   { thread_id }: RunRecord,
   { modes }: StreamModes,
-): Promise<History> {
+): Promise<InitialThread> {
   const state = await threads.state(owner, thread_id);
   const messages = modes.has("values") ? await threads.messages(owner, thread_id) : [];
   return { calls: unanswered(messages), texts: await mapInTicks(owner.tenant, messages, textOf), state };

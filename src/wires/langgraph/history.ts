@@ -102,7 +102,7 @@ export interface ShownState {
   readonly files: Readonly<Record<string, string>>;
 }
 
-export interface Values extends ShownState {
+export interface StateValues extends ShownState {
   readonly messages: readonly LangChainMessage[];
 }
 
@@ -111,7 +111,10 @@ export const stateShape = (state: Readonly<Record<string, unknown>>): ShownState
   files: shownContents(state.files),
 });
 
-export const valuesOf = (messages: readonly Message[], state: Readonly<Record<string, unknown>>): Values => ({
+export const valuesOf = (
+  messages: readonly Message[],
+  state: Readonly<Record<string, unknown>>,
+): StateValues => ({
   messages: messages.map(messageShape),
   ...stateShape(state),
 });

@@ -112,7 +112,7 @@ async function prepareInput(
   };
 }
 
-interface Addressed {
+interface AddressedThread {
   readonly thread_id: string;
   readonly thread: FoundThread;
 }
@@ -120,7 +120,7 @@ interface Addressed {
 async function turnInputOf(
   { stores }: RouteServices,
   owner: Owner,
-  { thread_id, thread }: Addressed,
+  { thread_id, thread }: AddressedThread,
   body: RunBody,
 ): Promise<TurnInput> {
   const known = await thread.messages();
@@ -155,7 +155,7 @@ const ON_BUSY = {
   rollback: "interrupt",
 } as const;
 
-interface Keyed {
+interface KeyParts {
   readonly thread_id: string;
   readonly newest: UserMessage;
   readonly known: readonly Message[];
@@ -169,7 +169,7 @@ interface Keyed {
 async function keyFor(
   { runs }: RouteServices["stores"],
   owner: Owner,
-  { thread_id, newest, known, isNew }: Keyed,
+  { thread_id, newest, known, isNew }: KeyParts,
 ): Promise<string> {
   if (!isNew) return keyOfMessage(newest, known);
   const key = `message:${newest.id}`;

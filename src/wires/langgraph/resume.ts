@@ -11,16 +11,16 @@ const Args = z.record(z.string(), z.unknown());
 const Edited = z.looseObject({ args: Args, name: z.string().optional(), action: z.string().optional() });
 
 /** A decision in the form of the current human-in-the-loop middleware, or in the older form. */
-const Decision = z.looseObject({
+const SentDecision = z.looseObject({
   type: z.enum(["approve", "edit", "reject", "respond", "accept", "ignore", "response"]),
   message: z.string().nullish(),
   edited_action: Edited.optional(),
   editedAction: Edited.optional(),
   args: z.unknown().optional(),
 });
-type Decision = z.infer<typeof Decision>;
+type SentDecision = z.infer<typeof SentDecision>;
 /** The maximum number of questions that can be open in a thread at once. */
-const List = boundedList(Decision, 256);
+const List = boundedList(SentDecision, 256);
 const Decisions = z.looseObject({ decisions: List });
 const Failure = z.strictObject({ error: z.unknown() });
 
@@ -74,16 +74,16 @@ export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answ
   });
 }
 
-const editedIn = ({ edited_action, editedAction, args }: Decision) =>
+const editedIn = ({ edited_action, editedAction, args }: SentDecision) =>
   edited_action ?? editedAction ?? Edited.safeParse(args).data;
 
-const wordsIn = ({ message, args }: Decision) => message ?? (typeof args === "string" ? args : undefined);
+const wordsIn = ({ message, args }: SentDecision) => message ?? (typeof args === "string" ? args : undefined);
 
 /**
  * A question can also be answered through the form for its arguments, or with the reason for a rejection. Agent Inbox
  * sends responses this way, and some pages have no other field for text.
  */
-function answered(decision: Decision, interrupt: Interrupt): Answer {
+function answered(decision: SentDecision, interrupt: Interrupt): Answer {
   const { id, options = [], one_of_options } = interrupt;
   const respond = (text: string): Answer => ({ id, decision: "respond", message: optionFor(text, options) });
   if (decision.type === "edit") {
@@ -96,14 +96,14 @@ function answered(decision: Decision, interrupt: Interrupt): Answer {
   return decision.type === "reject" && isAnswer ? respond(words) : decided(decision, interrupt);
 }
 
-function decisionsIn(value: unknown): Decision[] | undefined {
-  const one = Decision.safeParse(value).data;
+function decisionsIn(value: unknown): SentDecision[] | undefined {
+  const one = SentDecision.safeParse(value).data;
   return (
     Decisions.safeParse(value).data?.decisions ?? List.safeParse(value).data ?? (one ? [one] : undefined)
   );
 }
 
-function decided(decision: Decision, { id, options = [] }: Interrupt): Answer {
+function decided(decision: SentDecision, { id, options = [] }: Interrupt): Answer {
   const { type, message, args } = decision;
   switch (type) {
     case "approve":

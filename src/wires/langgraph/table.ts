@@ -26,7 +26,7 @@ export interface LangGraphFrame {
 }
 
 /** The thread when its first event was folded. It may already contain messages of the run itself. */
-export interface History {
+export interface InitialThread {
   /** The calls that have no result. */
   readonly calls: readonly ToolCall[];
   readonly texts: readonly MessageText[];
@@ -40,7 +40,7 @@ export interface History {
 const REPEATED_BYTES = 256 * 1024;
 
 /** Called with each event of a run, in order. The last frame for the last event is `end`. */
-export function project({ modes, subgraphs }: StreamModes, history: History) {
+export function project({ modes, subgraphs }: StreamModes, history: InitialThread) {
   const children = new Map<string, AgentReader<LangGraphFrame>>();
   const childAt = (path: readonly string[]): AgentReader<LangGraphFrame> => {
     const namespace = path.map((id) => `tools:${id}`).join("|");
@@ -58,7 +58,7 @@ export function project({ modes, subgraphs }: StreamModes, history: History) {
   );
 }
 
-const NOTHING: History = { calls: [], texts: [], state: {} };
+const NOTHING: InitialThread = { calls: [], texts: [], state: {} };
 
 /** A message as JSON. */
 export interface MessageText {
@@ -74,7 +74,7 @@ export const textOf = (message: Message): MessageText => ({
 /** Returns frames of the current thread, with which a reader starts if events are no longer stored. */
 export function asItIs(
   { modes }: StreamModes,
-  { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
+  { history, open, run }: { history: InitialThread; open: readonly Interrupt[]; run: RunRecord },
 ): LangGraphFrame[] {
   return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
 }
@@ -92,7 +92,7 @@ const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
   shown("metadata", { run_id, thread_id, attempt });
 
 /** Handles the run itself: its agent, its state and its end. */
-function createRoot(modes: ReadonlySet<string>, history: History) {
+function createRoot(modes: ReadonlySet<string>, history: InitialThread) {
   let { todos, files } = history.state;
   const stateNow = () => ({ todos: shownTodos(todos), files: shownContents(files) });
   const { table, frame, messages, values, valuesIfChanged, stateChanged } = createAgent(
@@ -142,14 +142,14 @@ function createRoot(modes: ReadonlySet<string>, history: History) {
  */
 function createAgent(
   modes: ReadonlySet<string>,
-  history: History,
+  history: InitialThread,
   namespace?: string,
   stateNow: () => object = () => ({}),
 ) {
   const isRoot = namespace === undefined;
   const messages = new MessageTexts(history, modes.has("values"));
   /** The message in progress. */
-  let writing: Writing = { id: "", text: "", reasoning: "", hasPieces: false };
+  let progress: MessageProgress = { id: "", text: "", reasoning: "", hasPieces: false };
   /** The calls of the delegation tool, by index. Their arguments are sent once they are complete. */
   const delegations = new Map<number, { id: string; name: string; args: string }>();
   const names = new Map<number, string>();
@@ -167,16 +167,16 @@ function createAgent(
   const tuple = (message: object, node: "agent" | "tools" = "agent") =>
     frame("messages-tuple", "messages", [message, meta(node)]);
   const piece = (more: object) => {
-    writing = { ...writing, hasPieces: true };
-    return tuple({ type: "AIMessageChunk", id: writing.id, content: "", ...more });
+    progress = { ...progress, hasPieces: true };
+    return tuple({ type: "AIMessageChunk", id: progress.id, content: "", ...more });
   };
   const soFar = () =>
     frame("messages", "messages/partial", [
       {
         type: "AIMessageChunk",
-        id: writing.id,
-        content: writing.text,
-        additional_kwargs: writing.reasoning ? { reasoning_content: writing.reasoning } : {},
+        id: progress.id,
+        content: progress.text,
+        additional_kwargs: progress.reasoning ? { reasoning_content: progress.reasoning } : {},
         response_metadata: {},
       },
     ]);
@@ -206,7 +206,7 @@ function createAgent(
   };
 
   const takeBack = (): LangGraphFrame[] =>
-    writing.hasPieces ? tuple({ type: "remove", id: writing.id, content: "" }) : [];
+    progress.hasPieces ? tuple({ type: "remove", id: progress.id, content: "" }) : [];
   const chunk = (index: number, part: { id?: string; name?: string; args: string }) =>
     piece({ tool_call_chunks: [{ type: "tool_call_chunk", index, ...part }] });
   const delegated = (): LangGraphFrame[] =>
@@ -233,7 +233,7 @@ function createAgent(
 
   const table: Partial<AgentHandlers<LangGraphFrame>> = {
     step({ id }) {
-      writing = { id, text: "", reasoning: "", hasPieces: false };
+      progress = { id, text: "", reasoning: "", hasPieces: false };
       names.clear();
       delegations.clear();
       const inputs = input === "begun" ? valuesIfChanged() : [];
@@ -242,10 +242,10 @@ function createAgent(
     },
     delta(kind, text) {
       if (kind === "text") {
-        writing = { ...writing, text: writing.text + text };
+        progress = { ...progress, text: progress.text + text };
         return [...piece({ content: text }), ...soFar()];
       }
-      writing = { ...writing, reasoning: writing.reasoning + text };
+      progress = { ...progress, reasoning: progress.reasoning + text };
       return [...piece({ additional_kwargs: { reasoning_content: text } }), ...soFar()];
     },
     callDelta({ index, id, name, args_delta }) {
@@ -260,7 +260,7 @@ function createAgent(
     stepEnd({ failed, stop_reason, usage }) {
       if (failed) return takeBack();
       const frames = delegated();
-      if (!writing.hasPieces) return frames;
+      if (!progress.hasPieces) return frames;
       const more = {
         ...(stop_reason ? { response_metadata: { finish_reason: stop_reason } } : {}),
         ...(usage ? { usage_metadata: usageShape(usage) } : {}),
@@ -285,7 +285,7 @@ function createAgent(
   return { table, frame, messages, values, valuesIfChanged, stateChanged };
 }
 
-interface Writing {
+interface MessageProgress {
   readonly id: string;
   readonly text: string;
   readonly reasoning: string;
@@ -312,7 +312,7 @@ class MessageTexts {
   readonly #calls: Map<string, ToolCall>;
   size: number;
 
-  constructor({ calls, texts }: History, isKept: boolean) {
+  constructor({ calls, texts }: InitialThread, isKept: boolean) {
     this.#isKept = isKept;
     this.#calls = new Map(calls.map((call) => [call.id, call]));
     this.#messages = [...texts];

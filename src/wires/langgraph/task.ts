@@ -7,7 +7,7 @@ import { type Alignment, align } from "../../engine/runs/align.ts";
 import { roleOf, type SentMessage } from "./input.ts";
 import { type Checkpoint, checkpointOf, headOf } from "./resources/checkpoints.ts";
 
-export interface Task {
+export interface AlignedInput {
   readonly input: readonly Message[];
   readonly place: Alignment;
 }
@@ -20,7 +20,7 @@ export function taskOf(
   thread: readonly Message[],
   said: readonly Message[],
   checkpointId: string | undefined,
-): Task {
+): AlignedInput {
   const checkpoint = checkpointId === undefined ? undefined : checkpointOf(thread, checkpointId);
   if (checkpointId !== undefined && !checkpoint)
     throw new AppError(
@@ -64,14 +64,14 @@ function newIn(thread: readonly Message[], said: readonly Message[]): Message[] 
 }
 
 /** Requests another answer to the user message before the checkpoint. */
-function again(thread: readonly Message[], { count }: Checkpoint): Task {
+function again(thread: readonly Message[], { count }: Checkpoint): AlignedInput {
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
   if (!said) throw nothingToDo();
   return { input: [said], place: inPlaceOf(said) };
 }
 
 /** Replaces the thread's messages from a position on. */
-function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): Task {
+function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): AlignedInput {
   const next = thread[count];
   if (next?.role === "user") return { input, place: inPlaceOf(next) };
   // Within a turn, the user message that started it is kept.

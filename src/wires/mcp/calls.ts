@@ -171,7 +171,7 @@ async function answering(
   return (await prepareTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
 }
 
-interface Streamed extends Exchange {
+interface StreamedCall extends Exchange {
   readonly id: RpcId;
   readonly progressToken: RpcId | undefined;
   readonly client: ClientOfCall;
@@ -180,7 +180,7 @@ interface Streamed extends Exchange {
 async function streamed(
   services: RouteServices,
   start: Start,
-  { id, progressToken, client, request, reply }: Streamed,
+  { id, progressToken, client, request, reply }: StreamedCall,
 ) {
   const owner = ownerOf(request);
   const { session, ...about } = client;

@@ -9,7 +9,7 @@ import { firstChars } from "../../lib/text.ts";
 import { Id } from "../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
 import type { Shows } from "./elicitation.ts";
-import type { Asking } from "./table.ts";
+import type { QuestionMode } from "./table.ts";
 
 /** Every request describes its client completely, and closing the connection cancels the call. */
 const STATELESS = "2026-07-28";
@@ -26,7 +26,7 @@ const COMES_BACK = "2025-11-25";
 export interface ClientOfCall {
   /** Undefined if the client cancels a call by closing the connection. */
   readonly session: string | undefined;
-  readonly asking: Asking;
+  readonly asking: QuestionMode;
   readonly shows: Shows;
   readonly comesBack: boolean;
   readonly namesType: boolean;

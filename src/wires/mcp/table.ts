@@ -16,14 +16,14 @@ import { shownInterrupt } from "../shown.ts";
 import { askingOf, canShow, finishedAt, formOf, type Shows } from "./elicitation.ts";
 
 /** How the client receives a run's questions: within the call, as the call's result, or not at all. */
-export type Asking = "within" | "as_result" | "never";
+export type QuestionMode = "within" | "as_result" | "never";
 
 export interface ProjectOptions {
   /** The id of the client's request. */
   readonly id: RpcId;
   /** The client's token for the progress of the call, or undefined if the client requests no progress. */
   readonly progressToken: RpcId | undefined;
-  readonly asking: Asking;
+  readonly asking: QuestionMode;
   readonly shows: Shows;
   /** True if results include their type, as in revisions since 2026-07-28. */
   readonly namesType: boolean;

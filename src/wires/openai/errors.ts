@@ -2,7 +2,7 @@
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
-import type { Refused, WireErrors } from "../refusals.ts";
+import type { RefusalBody, WireErrors } from "../refusals.ts";
 
 function noRoute({ method, url }: FastifyRequest): AppError {
   const path = pathOf(url);
@@ -49,7 +49,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
 };
 
 /** Used for clients of Anthropic's API, which do not show messages in any other shape. */
-function anthropicError({ status, detail: message, request_id }: Refused) {
+function anthropicError({ status, detail: message, request_id }: RefusalBody) {
   const type = ANTHROPIC_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
   return { type: "error", error: { type, message }, request_id };
 }

@@ -8,7 +8,7 @@ import type { DescribedTool } from "../client-tools.ts";
 import { clientTools, refused } from "./given.ts";
 
 /** The client's functions in a request. */
-export interface Choice {
+export interface FunctionChoice {
   readonly tools?: ClientTool[];
   readonly tool_choice?: ModelSettings["tool_choice"];
   /** The function that the client forces, and the schema of its arguments. The agent's answer must be these arguments. */
@@ -37,7 +37,7 @@ const Sent = z.union([
 const nameIn = ({ name, function: named }: z.infer<typeof Named>) => named?.name ?? name;
 
 /** Throws `invalid_request` for a choice that the client does not offer. */
-export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown): Choice {
+export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown): FunctionChoice {
   if (tool_choice === undefined || tool_choice === null) return offered(given);
   const sent = Sent.safeParse(tool_choice).data;
   if (!sent)
@@ -65,14 +65,14 @@ export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown):
 }
 
 /** `required` without client functions would force a call of the server's own tools. */
-const offered = (given: readonly DescribedTool[], tool_choice?: "required"): Choice =>
+const offered = (given: readonly DescribedTool[], tool_choice?: "required"): FunctionChoice =>
   omitUndefined({
     tools: clientTools(given),
     tool_choice: given.length > 0 ? tool_choice : undefined,
   });
 
 /** Also offers the function to the model, which may answer by calling it. */
-function forced(given: readonly DescribedTool[], name: string | undefined): Choice {
+function forced(given: readonly DescribedTool[], name: string | undefined): FunctionChoice {
   const tool = given.find((each) => each.name === name);
   if (!tool) {
     const names = given.map((each) => `\`${each.name}\``).join(", ");

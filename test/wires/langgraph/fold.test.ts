@@ -4,7 +4,7 @@ import { MessageTupleManager } from "@langchain/langgraph-sdk/ui";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
-import { endOf, type History, project, textOf } from "../../../src/wires/langgraph/table.ts";
+import { endOf, type InitialThread, project, textOf } from "../../../src/wires/langgraph/table.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 /** An answer of spaces alone, or of thoughts, is no message of the thread. */
@@ -13,7 +13,7 @@ const isBlank = ({ id, content }: { id?: string | undefined; content: unknown },
 
 test("LangGraph's client assembles the pieces of any run into the messages of its last state", () => {
   const modes = new Set(["values", "messages-tuple", "messages", "updates", "tools", "custom"]);
-  const framesOf = (events: readonly StreamEvent[], texts: History["texts"] = []) => {
+  const framesOf = (events: readonly StreamEvent[], texts: InitialThread["texts"] = []) => {
     const fold = project({ modes, subgraphs: true }, { calls: [], texts, state: {} });
     return events.flatMap((event) =>
       fold(event, RUN).map((frame) => {

@@ -13,12 +13,12 @@ import { messageIn, RunBody, SentMessage } from "../input.ts";
 import { prepare } from "../prepare.ts";
 import { headOf } from "../resources/checkpoints.ts";
 
-export const Command = z.looseObject({
+export const ProtocolCommand = z.looseObject({
   id: z.int().min(0),
   method: z.string().max(128).describe("run.start, input.respond, input.inject or state.get"),
   params: z.record(z.string(), z.unknown()).nullish(),
 });
-export type Command = z.infer<typeof Command>;
+export type ProtocolCommand = z.infer<typeof ProtocolCommand>;
 
 export interface CommandContext {
   readonly services: RouteServices;
@@ -49,7 +49,7 @@ const NOT_SUPPORTED: ReadonlySet<string> = new Set([
  */
 export async function carryOut(
   context: CommandContext,
-  { method, params }: Command,
+  { method, params }: ProtocolCommand,
 ): Promise<{ type: "success"; result: Result } | { type: "error"; error: string; message: string }> {
   const carry = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (!carry) {

@@ -7,7 +7,7 @@ import { callerOf } from "../../../server/http/caller.ts";
 import type { RouteServices } from "../../../server/http/services.ts";
 import type { App } from "../../../server/http/validation.ts";
 import { threadIdOf } from "../../messages.ts";
-import { Command, carryOut } from "./commands.ts";
+import { carryOut, ProtocolCommand } from "./commands.ts";
 import { StreamBody } from "./filter.ts";
 import { lastNumber, threadEvents } from "./stream.ts";
 
@@ -31,7 +31,7 @@ export function protocolRoutes(app: App, services: RouteServices): void {
         description: "The protocol of `@langchain/react`. A refused command returns 200 with `error`.",
         tags,
         params: ThreadParams,
-        body: Command,
+        body: ProtocolCommand,
         response: { 200: CommandReply },
       },
     },

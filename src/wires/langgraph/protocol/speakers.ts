@@ -3,8 +3,8 @@
 import type { Message } from "../../../agent/core/message.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
 import { checkpointBefore, headOf, stepOf } from "../resources/checkpoints.ts";
+import type { Data, MessageWriter } from "./message-writer.ts";
 import type { LangGraphEvent, Teller } from "./told.ts";
-import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
   /** The thread's messages. The run's own messages come after the messages that precede the run's first one. */
@@ -23,7 +23,7 @@ export interface Speaker {
   /** The messages of its thread. Undefined until the beginning of the thread is known. */
   messages: Message[] | undefined;
   readonly shapes: LangChainMessage[];
-  writing: Writing | undefined;
+  writer: MessageWriter | undefined;
   /** In a past run, the start of a block, which is sent together with the end of the block. */
   held: LangGraphEvent | undefined;
 }
@@ -65,7 +65,7 @@ export class Speakers {
   /** In a past run, holds back the start of a block until the block ends and its whole content is known. */
   #heldBack(speaker: Speaker, told: LangGraphEvent): LangGraphEvent[] {
     if (!this.#thread.isPast) return [told];
-    if (speaker === this.root && !this.#kept.has(speaker.writing?.id ?? "")) return [];
+    if (speaker === this.root && !this.#kept.has(speaker.writer?.id ?? "")) return [];
     if (told.data.event === "content-block-delta") return [];
     if (told.data.event === "content-block-start") {
       speaker.held = told;
@@ -81,9 +81,9 @@ export class Speakers {
 
   /** Retracts a message. Clients keep a message until one snapshot contains it and the next one does not. */
   withdraw(speaker: Speaker, error: { message: string; code: string }): LangGraphEvent[] {
-    const { writing: message, namespace, messages: own, shapes } = speaker;
+    const { writer: message, namespace, messages: own, shapes } = speaker;
     const told = message?.isBegun ? this.write(speaker, [{ event: "error", ...error }]) : [];
-    speaker.writing = undefined;
+    speaker.writer = undefined;
     if (!message?.isBegun || !own || this.#thread.isPast) return told;
     const gone = messageShape({ id: message.id, created_at: "", role: "assistant", content: "" });
     const values = (list: readonly LangChainMessage[]): LangGraphEvent => ({
@@ -171,7 +171,7 @@ const speakerOn = (namespace: readonly string[]): Speaker => ({
   namespace,
   messages: undefined,
   shapes: [],
-  writing: undefined,
+  writer: undefined,
   held: undefined,
 });
 

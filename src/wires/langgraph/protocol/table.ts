@@ -8,9 +8,9 @@ import type { End } from "../../../protocol/end.ts";
 import type { EventData, StreamEvent } from "../../../protocol/event.ts";
 import { readTurn } from "../../../protocol/turn-reader.ts";
 import { interruptsOf, shownArgs } from "../history.ts";
+import { type Data, messageWriter } from "./message-writer.ts";
 import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speakers.ts";
 import { type LangGraphEvent, type Position, Teller } from "./told.ts";
-import { type Data, writing } from "./writing.ts";
 
 /** Called with each event of a run, in order. It may start at any event, and then sends the thread's state first. */
 export type ProtocolFold = (event: StreamEvent, at: Position, run: RunRecord) => LangGraphEvent[];
@@ -51,19 +51,19 @@ export function project(thread: ShownThread): ProtocolFold {
   /** Converts the events of one agent, either the run's own or a subagent. */
   const agentTable = (speaker: Speaker): Partial<AgentHandlers<LangGraphEvent>> => ({
     step({ id, model }) {
-      speaker.writing = writing(id, metadata(model));
+      speaker.writer = messageWriter(id, metadata(model));
       return [];
     },
-    delta: (kind, text) => speakers.write(speaker, speaker.writing?.say(BLOCKS[kind], text) ?? []),
-    callDelta: (delta) => speakers.write(speaker, speaker.writing?.callDelta(delta) ?? []),
+    delta: (kind, text) => speakers.write(speaker, speaker.writer?.say(BLOCKS[kind], text) ?? []),
+    callDelta: (delta) => speakers.write(speaker, speaker.writer?.callDelta(delta) ?? []),
     stepEnd: ({ failed, error, usage }) =>
       failed
         ? speakers.withdraw(speaker, error ?? DISCARDED)
-        : speakers.write(speaker, speaker.writing?.end(usage) ?? []),
+        : speakers.write(speaker, speaker.writer?.end(usage) ?? []),
     assistant(message, isStreamed) {
       if (speaker === speakers.root) for (const { id } of callsOf(message)) calls.add(id);
-      if (!isStreamed) speaker.writing = writing(message.id, metadata(message.model ?? ""));
-      const whole = isStreamed ? [] : (speaker.writing?.tell(message) ?? []);
+      if (!isStreamed) speaker.writer = messageWriter(message.id, metadata(message.model ?? ""));
+      const whole = isStreamed ? [] : (speaker.writer?.tell(message) ?? []);
       return [...speakers.write(speaker, whole), ...speakers.add(speaker, message)];
     },
     user: (message) => speakers.add(speaker, message),

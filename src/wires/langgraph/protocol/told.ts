@@ -1,6 +1,6 @@
 // The events of the protocol. Their numbers derive from Skein's log, so every reader sees the same numbers.
 
-import type { Data } from "./writing.ts";
+import type { Data } from "./message-writer.ts";
 
 /** The position of an event in Skein's log. */
 export interface Position {

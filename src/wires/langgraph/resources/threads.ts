@@ -65,7 +65,7 @@ const SearchBody = Filter.extend({
   select: z.array(z.string().max(64)).max(32).nullish(),
 }).default({});
 
-type Selected = readonly string[] | null | undefined;
+type SelectedFields = readonly string[] | null | undefined;
 
 const params = ThreadParams;
 
@@ -213,18 +213,18 @@ function annotated(agents: RouteServices["agents"], metadata: Readonly<Record<st
   return { own, agent: agent?.name };
 }
 
-interface Begins extends Pick<NewThread, "id" | "messages"> {
+interface NewThreadParts extends Pick<NewThread, "id" | "messages"> {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
 function created(
   { stores: { threads }, runs, quotas, agents }: RouteServices,
   owner: Owner,
-  { metadata, ...begins }: Begins,
+  { metadata, ...parts }: NewThreadParts,
 ): Promise<Thread> {
-  assertNoBranch(begins.id);
+  assertNoBranch(parts.id);
   const { own, agent } = annotated(agents, metadata);
-  const thread = { ...begins, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
+  const thread = { ...parts, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
   return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
 }
 
@@ -281,7 +281,7 @@ const wholeShape = (threads: ThreadStore, owner: Owner, thread: Thread) =>
 async function* listedTexts(
   threads: ThreadStore,
   owner: Owner,
-  { page, select }: { readonly page: readonly Thread[]; readonly select: Selected },
+  { page, select }: { readonly page: readonly Thread[]; readonly select: SelectedFields },
 ): Lists {
   let bytes = 0;
   for (const thread of page) {
@@ -296,7 +296,7 @@ async function* listedTexts(
 
 interface Entry {
   readonly thread: Thread;
-  readonly select: Selected;
+  readonly select: SelectedFields;
 }
 
 /** Returns a thread as an entry of a list, with only the messages from which front ends derive titles. */

@@ -20,9 +20,9 @@ import { checkpointOf } from "./checkpoints.ts";
 import type { WholeThread } from "./states.ts";
 
 const Removal = z.looseObject({ type: z.literal("remove"), id: z.string().max(256) });
-const Sent = z.union([z.string(), Removal, Pair, SentMessage]);
-type Sent = z.infer<typeof Sent>;
-const Update = z.union([boundedList(Sent, 10_000), Sent.transform((each) => [each])]);
+const SentEntry = z.union([z.string(), Removal, Pair, SentMessage]);
+type SentEntry = z.infer<typeof SentEntry>;
+const Update = z.union([boundedList(SentEntry, 10_000), SentEntry.transform((each) => [each])]);
 
 export const Supersteps = boundedList(
   z.looseObject({
@@ -126,7 +126,7 @@ const held = (messages: readonly Message[]) => ({
 const callIds = ({ tool_calls = [] }: AssistantMessage) => tool_calls.map(({ id }) => id);
 
 /** Returns the written message, or undefined for a removal. */
-function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Message | undefined {
+function write({ messages, calls }: ReturnType<typeof held>, sent: SentEntry): Message | undefined {
   const removal = Removal.safeParse(sent).data;
   if (removal) {
     if (removal.id === REMOVE_ALL) messages.clear();

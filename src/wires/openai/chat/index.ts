@@ -29,7 +29,7 @@ import {
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
 import { isBesideChat, type RequestText, sideAnswer, sideRequest } from "../side-requests.ts";
-import type { Choice } from "../tool-choice.ts";
+import type { FunctionChoice } from "../tool-choice.ts";
 import {
   answersInResults,
   ChatCompletionBody,
@@ -116,7 +116,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
   async function chatOf(
     owner: Owner,
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
-    choice: Choice,
+    choice: FunctionChoice,
   ): Promise<PreparedChat> {
     const { body, headers } = request;
     const input = await chatInputOf(request, choice);
@@ -153,7 +153,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
 
 async function chatInputOf(
   request: FastifyRequest<{ Body: ChatCompletionBody }>,
-  choice: Choice,
+  choice: FunctionChoice,
 ): Promise<ChatInput> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);

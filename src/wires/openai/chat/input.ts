@@ -20,7 +20,7 @@ import { mapInTicks } from "../../../lib/ticks.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import { argumentsOf, contentFrom, outputSchema, partFrom, refused, thinkingOf } from "../given.ts";
-import { type Choice, choiceOf } from "../tool-choice.ts";
+import { choiceOf, type FunctionChoice } from "../tool-choice.ts";
 
 const SentPart = z.looseObject({
   type: z.string(),
@@ -86,13 +86,13 @@ export const schemaOf = ({ response_format: format }: ChatCompletionBody) =>
   format ? outputSchema(format, format.json_schema?.schema, "response_format") : undefined;
 
 /** Throws `invalid_request`. */
-export const choiceIn = ({ tools, tool_choice }: ChatCompletionBody): Choice =>
+export const choiceIn = ({ tools, tool_choice }: ChatCompletionBody): FunctionChoice =>
   choiceOf(
     (tools ?? []).map(({ function: given }) => given),
     tool_choice,
   );
 
-export function settingsOf(body: ChatCompletionBody, { tool_choice }: Choice): ModelSettings {
+export function settingsOf(body: ChatCompletionBody, { tool_choice }: FunctionChoice): ModelSettings {
   const { temperature, max_tokens, max_completion_tokens, reasoning_effort, reasoning } = body;
   return omitUndefined({
     temperature: temperature ?? undefined,

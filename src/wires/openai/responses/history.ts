@@ -106,7 +106,7 @@ export const inputItem = ({ id, role, content }: Message): Item => ({
   content: inputParts(content),
 });
 
-export interface History {
+export interface ConversationHistory {
   readonly messages: readonly Message[];
   readonly open: readonly Interrupt[];
   /** Returns true if the server executes the tool. */
@@ -114,7 +114,7 @@ export interface History {
 }
 
 /** Returns a conversation's items, with the ids that they had in the stream. */
-export function historyOf({ messages, open, isServerTool }: History): Item[] {
+export function historyOf({ messages, open, isServerTool }: ConversationHistory): Item[] {
   const calls = new Map<string, ToolCall>();
   const cited = citing();
   const items = messages.flatMap((message): Item[] => {

@@ -229,12 +229,12 @@ async function assertKept(stores: Stores, owner: Owner, run: RunRecord): Promise
 }
 
 /** A run of a response, and its reader. */
-interface Reading {
+interface OwnedRun {
   readonly owner: Owner;
   readonly from: RunRecord;
 }
 
-const readerOf = (stores: Stores, { owner, from }: Reading, fold: Fold) => ({
+const readerOf = (stores: Stores, { owner, from }: OwnedRun, fold: Fold) => ({
   owner,
   from,
   fold,
@@ -242,13 +242,13 @@ const readerOf = (stores: Stores, { owner, from }: Reading, fold: Fold) => ({
   messages: () => messagesSince(stores, owner, from),
 });
 
-const framesFor = ({ stores }: RouteServices, reading: Reading, options: ProjectOptions) =>
-  foldedFrames(stores, readerOf(stores, reading, project(options).see));
+const framesFor = ({ stores }: RouteServices, run: OwnedRun, options: ProjectOptions) =>
+  foldedFrames(stores, readerOf(stores, run, project(options).see));
 
-async function responseNow(stores: Stores, reading: Reading) {
+async function responseNow(stores: Stores, run: OwnedRun) {
   const { see, response } = project({});
-  await foldSoFar(stores, readerOf(stores, reading, see));
-  return response(reading.from);
+  await foldSoFar(stores, readerOf(stores, run, see));
+  return response(run.from);
 }
 
 interface ResponseRequest {

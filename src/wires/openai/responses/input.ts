@@ -32,7 +32,7 @@ import {
   wordsOf,
 } from "../given.ts";
 import type { RequestText } from "../side-requests.ts";
-import { type Choice, choiceOf } from "../tool-choice.ts";
+import { choiceOf, type FunctionChoice } from "../tool-choice.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
 const SentPart = z.looseObject({
@@ -130,7 +130,7 @@ export const schemaOf = ({ text }: ResponseBody) =>
   text?.format ? outputSchema(text.format, text.format.schema, "text.format") : undefined;
 
 /** Throws `invalid_request`. */
-export const choiceIn = ({ tools, tool_choice }: ResponseBody): Choice =>
+export const choiceIn = ({ tools, tool_choice }: ResponseBody): FunctionChoice =>
   choiceOf(
     (tools ?? []).map(({ name = "", ...given }) => ({ name, ...given })),
     tool_choice,
@@ -138,7 +138,7 @@ export const choiceIn = ({ tools, tool_choice }: ResponseBody): Choice =>
 
 export const settingsOf = (
   { temperature, max_output_tokens, reasoning }: ResponseBody,
-  { tool_choice }: Choice,
+  { tool_choice }: FunctionChoice,
 ): ModelSettings =>
   omitUndefined({
     temperature: temperature ?? undefined,
@@ -177,7 +177,7 @@ export const isAnswer = (item: SentItem) => ANSWERS.has(typeOf(item));
 /** Items that may appear between the text and the calls of one message. */
 const WITHIN_MESSAGE: ReadonlySet<string> = new Set(["reasoning", "item_reference"]);
 
-interface Reading {
+interface MessagesOptions {
   /** The field that contains the items. */
   readonly param?: string;
   /** Keeps reasoning and server calls as well, because the thread does not have them. */
@@ -191,7 +191,7 @@ interface Reading {
 export async function messagesOf(
   tenant: string,
   items: readonly SentItem[],
-  { param = "input", isWhole = false }: Reading = {},
+  { param = "input", isWhole = false }: MessagesOptions = {},
 ): Promise<Message[]> {
   const names = new Map(items.map(({ call_id, name }) => [call_id, name]));
   const read = await mapInTicks(tenant, items, (item, index): readonly Message[] => {

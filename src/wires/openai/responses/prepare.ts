@@ -27,7 +27,7 @@ import {
 } from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
-import type { Choice } from "../tool-choice.ts";
+import type { FunctionChoice } from "../tool-choice.ts";
 import { runOfResponse } from "./ids.ts";
 import {
   askedIn,
@@ -48,7 +48,7 @@ type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 export async function prepareResponse(
   services: ChatServices,
   request: ResponseRequest,
-  choice: Choice,
+  choice: FunctionChoice,
 ): Promise<PreparedChat> {
   const owner = ownerOf(request);
   const { body, headers } = request;
@@ -150,7 +150,7 @@ export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Pr
   return input;
 }
 
-async function chatInputOf(request: ResponseRequest, choice: Choice): Promise<ChatInput> {
+async function chatInputOf(request: ResponseRequest, choice: FunctionChoice): Promise<ChatInput> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);
   const items = itemsOf(body);

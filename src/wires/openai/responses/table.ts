@@ -69,7 +69,7 @@ interface OpenText {
 }
 
 /** The end of a response. */
-interface Outcome {
+interface ResponseEnd {
   readonly status: "completed" | "failed" | "cancelled" | "incomplete";
   readonly error?: { readonly message: string };
   readonly incomplete?: { readonly reason: string };
@@ -90,7 +90,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   let thoughts = 0;
   /** The response has the id of its first run. */
   let first: RunRecord | undefined;
-  let outcome: Outcome | undefined;
+  let outcome: ResponseEnd | undefined;
   let usage: Usage = NO_USAGE;
   const calls = new Map<string, Pick<ToolCall, "id" | "name" | "args">>();
   /** The calls that the client or a user has decided, by call id. */
@@ -150,7 +150,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     emit("response.created", { response: snapshot(run) });
     emit("response.in_progress", { response: snapshot(run) });
   };
-  const end = (run: RunRecord, how: Outcome) => {
+  const end = (run: RunRecord, how: ResponseEnd) => {
     begin(run);
     outcome = how;
     const type = how.status === "cancelled" ? "incomplete" : how.status;
@@ -342,7 +342,7 @@ const placeOf = ({ id, index }: OpenText) => ({ item_id: id, output_index: index
 
 const textIn = ({ content }: Item) => (content as [{ text: string }])[0].text;
 
-function outcomeOf({ as, reason, message }: End): Outcome {
+function outcomeOf({ as, reason, message }: End): ResponseEnd {
   if (as === "cancelled") return { status: as };
   if (as === "failed" || as === "limit") return { status: "failed", error: { message } };
   if (reason === "max_tokens") return { status: "incomplete", incomplete: { reason: "max_output_tokens" } };
@@ -352,7 +352,7 @@ function outcomeOf({ as, reason, message }: End): Outcome {
 interface FoldState {
   readonly echo: Echo;
   readonly output: readonly Item[];
-  readonly outcome: Outcome | undefined;
+  readonly outcome: ResponseEnd | undefined;
   readonly isBegun: boolean;
   readonly usage: Usage;
 }

@@ -14,7 +14,7 @@ import type { RouteServices } from "../../../../server/http/services.ts";
 import { type App, fittingJson } from "../../../../server/http/validation.ts";
 import { refused } from "../../given.ts";
 import { following } from "../../pairing.ts";
-import { type History, historyOf, type Item } from "../history.ts";
+import { type ConversationHistory, historyOf, type Item } from "../history.ts";
 import { messagesOf, refuseSystem, responsesIn, SentItems } from "../input.ts";
 import { Conversation, ConversationParams, conversationNamed, conversationOf } from "./conversations.ts";
 import { ItemList, ListedItem, ListQuery, listOf } from "./item-list.ts";
@@ -139,7 +139,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
     rewritten(runs, owner, run, AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]));
 
   /** Returns the data from which items are created, with the ids that the items had in the stream. */
-  async function historyIn(owner: Owner, id: string): Promise<History> {
+  async function historyIn(owner: Owner, id: string): Promise<ConversationHistory> {
     const [messages, open, tools] = await Promise.all([
       threads.messages(owner, id),
       openOn(threads, owner, id),
@@ -153,7 +153,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
 }
 
 /** Throws `not_found`. */
-function itemNamed(history: History, { id, item_id }: { id: string; item_id: string }): Item {
+function itemNamed(history: ConversationHistory, { id, item_id }: { id: string; item_id: string }): Item {
   const item = historyOf(history).find((each) => each.id === item_id);
   if (item) return item;
   throw new AppError("not_found", `Conversation \`${id}\` has no item \`${item_id}\`.`);

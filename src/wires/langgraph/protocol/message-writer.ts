@@ -22,7 +22,7 @@ type Block =
       told: number;
     };
 
-export interface Writing {
+export interface MessageWriter {
   readonly id: string;
   /** True if the start of the message was sent. */
   readonly isBegun: boolean;
@@ -39,7 +39,7 @@ export interface Writing {
  */
 const GROWTH = 1.25;
 
-export function writing(id: string, metadata: Data): Writing {
+export function messageWriter(id: string, metadata: Data): MessageWriter {
   let isBegun = false;
   let blocks = 0;
   let open: Block | undefined;
