@@ -27,7 +27,7 @@ export interface Caller {
 }
 
 /** A thread at the beginning of a turn. Each part is read only once, when it is first used. */
-export interface FoundThread extends ReadableThread {
+export interface TurnThread extends ReadableThread {
   /** Returns the questions that wait for an answer. */
   open(): Promise<readonly Interrupt[]>;
   newest(): Promise<RunRecord | undefined>;
@@ -48,7 +48,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
   /** If there are no answers, the waiting run continues and asks again. */
   readonly asksAgain?: true;
   /** Returns the user's input. If absent, the request can only contain answers. Can throw. */
-  readonly input?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
+  readonly input?: ((thread: TurnThread) => TurnInput | Promise<TurnInput>) | undefined;
   /**
    * Returns the answers that the text of a new message contains. By default there are none, so the message begins a
    * run.
@@ -64,7 +64,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
 export interface PreparedTurn {
   /** `repeat`: the same request was sent before and its turn is in progress or has ended, so nothing begins. */
   readonly as: "message" | "answers" | "repeat";
-  readonly thread: FoundThread;
+  readonly thread: TurnThread;
   /** The current run of a repeated turn. If answers are repeated, this is the run that they began. */
   readonly at?: RunRecord;
   /** The first message that the run removes from the thread. */
@@ -94,7 +94,7 @@ async function prepare(
   runs: Runs,
   caller: Caller,
   turn: TurnRequest,
-  thread: FoundThread,
+  thread: TurnThread,
 ): Promise<PreparedTurn> {
   const answers = turn.answers?.(await thread.open()) ?? [];
   if (answers.length > 0 || turn.asksAgain) return prepareAnswers(runs, caller, turn, thread, answers);
@@ -120,7 +120,7 @@ async function prepareAnswersInWords(
   runs: Runs,
   caller: Caller,
   turn: TurnRequest,
-  thread: FoundThread,
+  thread: TurnThread,
   { messages, place, idempotency_key }: TurnInput,
 ): Promise<PreparedTurn | undefined> {
   const newest = messages.at(-1);
@@ -140,7 +140,7 @@ async function prepareAnswersInWords(
 async function resumedBy(
   { stores }: Runs,
   { owner }: Caller,
-  thread: FoundThread,
+  thread: TurnThread,
   message: UserMessage,
 ): Promise<RunRecord | undefined> {
   const newest = await thread.newest();
@@ -168,12 +168,12 @@ function prepareRepeat(
 }
 
 /** Returns true if the run only wrote to the thread, so no model has read the thread's last message. */
-async function hasReadNothing({ status, usage }: RunRecord, thread: FoundThread): Promise<boolean> {
+async function hasReadNothing({ status, usage }: RunRecord, thread: TurnThread): Promise<boolean> {
   if (status !== "success" || usage.input_tokens + usage.output_tokens > 0) return false;
   return (await thread.messages()).at(-1)?.role === "user";
 }
 
-export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): FoundThread {
+export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): TurnThread {
   const found: ReadableThread = {
     messages: once(() => threads.messages(owner, thread_id)),
     state: once(() => threads.state(owner, thread_id)),
@@ -197,7 +197,7 @@ async function prepareAnswers(
   runs: Runs,
   { owner, idempotency_key, ...caller }: Caller,
   { thread_id, metadata, request = {} }: TurnRequest,
-  thread: FoundThread,
+  thread: TurnThread,
   answers: Answer[],
   inWords?: UserMessage,
 ): Promise<PreparedTurn> {
@@ -225,7 +225,7 @@ function prepareInput(
   runs: Runs,
   { owner, idempotency_key, ...caller }: Caller,
   { thread_id, agent, metadata = {}, on_busy = "reject", request }: TurnRequest,
-  thread: FoundThread,
+  thread: TurnThread,
   { messages, place, idempotency_key: key }: TurnInput,
 ): PreparedTurn {
   const replaces = replacedBy(place, messages);

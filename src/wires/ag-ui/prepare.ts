@@ -6,10 +6,10 @@ import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { type Alignment, align, keyOfMessage } from "../../engine/runs/align.ts";
 import {
   type Caller,
-  type FoundThread,
   type PreparedTurn,
   prepareTurn,
   type TurnInput,
+  type TurnThread,
 } from "../../engine/runs/prepare-turn.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
@@ -81,7 +81,7 @@ function isAnswer({ resume, messages }: RunAgentInput): boolean {
 /** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
 async function turnInputOf(
   body: RunAgentInput,
-  thread: FoundThread,
+  thread: TurnThread,
   refusesSystemMessages: boolean,
 ): Promise<TurnInput> {
   const [known, newest] = await Promise.all([thread.messages(), thread.newest()]);

@@ -4,12 +4,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import { align, keyOfMessage, type SentMessage } from "../../engine/runs/align.ts";
-import {
-  type Caller,
-  type FoundThread,
-  prepareTurn,
-  type TurnInput,
-} from "../../engine/runs/prepare-turn.ts";
+import { type Caller, prepareTurn, type TurnInput, type TurnThread } from "../../engine/runs/prepare-turn.ts";
 import { asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
@@ -62,7 +57,7 @@ export async function prepare(
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
   const message = messageOf({ id: sent.id, content: contentOf(sent) });
-  const input = (thread: FoundThread) => turnInputOf(body, message, thread);
+  const input = (thread: TurnThread) => turnInputOf(body, message, thread);
   const { start, at } = await prepareTurn(runs, caller, { ...turn, input });
   return { start, at, messageId: answerIdOf(message.id) };
 }
@@ -74,7 +69,7 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
   );
 
 /** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
-async function turnInputOf(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
+async function turnInputOf(body: ChatBody, message: UserMessage, thread: TurnThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {
     isRegenerated: body.trigger === "regenerate-message",

@@ -7,10 +7,10 @@ import { keyOfMessage } from "../../engine/runs/align.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
 import {
   type Caller,
-  type FoundThread,
   prepareTurn,
   type TurnInput,
   type TurnRequest,
+  type TurnThread,
 } from "../../engine/runs/prepare-turn.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -114,7 +114,7 @@ async function prepareInput(
 
 interface AddressedThread {
   readonly thread_id: string;
-  readonly thread: FoundThread;
+  readonly thread: TurnThread;
 }
 
 async function turnInputOf(

@@ -9,10 +9,10 @@ import { align, type SentMessage } from "../../engine/runs/align.ts";
 import { assertNoBranch } from "../../engine/runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../engine/runs/control.ts";
 import {
-  type FoundThread,
   prepareTurn,
   type TurnInput,
   type TurnRequest,
+  type TurnThread,
 } from "../../engine/runs/prepare-turn.ts";
 import { awaitedCalls } from "../../engine/runs/rewrite.ts";
 import { openOn } from "../../engine/runs/start.ts";
@@ -106,7 +106,7 @@ async function turnInputOf(
   owner: Owner,
   thread_id: string,
   chat: ChatInput,
-  thread: FoundThread,
+  thread: TurnThread,
 ): Promise<TurnInput> {
   const isLate = chat.endsWithAnswer && (await thread.open()).length === 0;
   const late = isLate ? await unasked(services, owner, thread_id, chat, thread) : [];
@@ -156,7 +156,7 @@ async function unasked(
   owner: Owner,
   thread_id: string,
   { results }: ChatInput,
-  found: FoundThread,
+  found: TurnThread,
 ): Promise<Message[]> {
   const [thread, messages, newest] = await Promise.all([
     threads.get(owner, thread_id),
@@ -167,10 +167,7 @@ async function unasked(
   return resultsFor({ messages, run_id: newest?.id, awaited }, results);
 }
 
-async function withoutRepeats(
-  thread: FoundThread,
-  messages: readonly Message[],
-): Promise<readonly Message[]> {
+async function withoutRepeats(thread: TurnThread, messages: readonly Message[]): Promise<readonly Message[]> {
   if (!messages.some(({ role }) => role === "system")) return messages;
   const newest = (await thread.messages()).findLast(({ role }) => role === "system");
   return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
