@@ -82,7 +82,7 @@ test("the log says why the tokens of a consent are not revoked that arrive after
   expect(failures()).toMatchObject([REFUSED]);
 });
 
-test("a consent whose account has no place in the vault leaves no tokens at the issuer", async () => {
+test("a consent whose account has no place in the vault leaves no tokens at the issuer, and nothing here", async () => {
   const parts = await deployment();
   const { as } = await serve(parts, {
     plugins: holdingKey(() => false).plugins,
@@ -93,6 +93,7 @@ test("a consent whose account has no place in the vault leaves no tokens at the 
   await ada.client.connections.put("search", { type: "static_bearer", ...token });
   expect((await connectAt(await ada.address())).status).toBe(429);
   await expect.poll(() => parts.issuer.revocations).toHaveLength(1);
+  expect(await ada.exported("connection_request")).toEqual([]);
 });
 
 test("a server that stops during a revocation ends its runs and requests first, and then waits for the issuer", async () => {

@@ -187,19 +187,24 @@ function checker({ documents, cipher, withdraw, logger }: CheckerParts): DueWork
       logger.info({ tenant, user, connection: kept.id }, "deleted an account whose consent was deleted");
       return;
     }
-    const due = nextLook(kept, claimed.now);
-    if (cipher.isCurrent(kept.sealed)) {
-      await finish(documents, claimed, { body: claimed.body, due });
-      return;
-    }
-    const context = contextOf(keeper, kept.id);
+    await finish(documents, claimed, {
+      body: await rewrapped(keeper, claimed.body),
+      due: nextLook(kept, claimed.now),
+    });
+  };
+  /** Returns the connection with its data key under the current key. Logs if no key can decrypt it. */
+  const rewrapped = async (keeper: Keeper, body: string): Promise<string> => {
+    const kept = keptIn(body);
+    if (cipher.isCurrent(kept.sealed)) return body;
     try {
-      const sealed = await cipher.rewrap(kept.sealed, context);
-      await finish(documents, claimed, { body: JSON.stringify({ ...kept, sealed }), due });
+      return JSON.stringify({
+        ...kept,
+        sealed: await cipher.rewrap(kept.sealed, contextOf(keeper, kept.id)),
+      });
     } catch (err) {
       if (!(err instanceof UnreadableSecret)) throw err;
-      logger.error({ tenant, user, connection: kept.id, err }, "a connection cannot be decrypted");
-      await finish(documents, claimed, { body: claimed.body, due });
+      logger.error({ ...keeper, connection: kept.id, err }, "a connection cannot be decrypted");
+      return body;
     }
   };
   const times = { leaseMs: LEASE_MS, everyMs: EVERY_MS, atOnce: AT_ONCE };

@@ -68,8 +68,9 @@ async function all(events: AsyncIterable<StreamEvent>): Promise<StreamEvent[]> {
 const never = new AbortController().signal;
 
 describe("a child that its parent waits for", () => {
-  test("is executed outside the slots, and started once", async () => {
-    const stores = createMemoryStores();
+  test("is executed at once, outside the slots, and started once", async () => {
+    // A child that no process has claimed is otherwise adopted within a lease.
+    const stores = createMemoryStores({ leaseMs: 3_600_000 });
     const { subagents } = await fullHouse(stores);
     const news = child();
     const [one, two] = [await subagents.begin(ADA, news), await subagents.begin(ADA, news)];
