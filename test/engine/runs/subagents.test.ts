@@ -1,6 +1,6 @@
 // What delegation needs of the engine.
 
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Subagents } from "../../../src/agent/core/hook.ts";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import { newThreadId } from "../../../src/agent/core/new-ids.ts";
@@ -90,6 +90,18 @@ describe("a child that its parent waits for", () => {
     const events = await all(subagents.events(ADA, run, never));
     expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
     expect((await subagents.newest(ADA, "child"))?.attempt).toBe(2);
+  });
+
+  test("is adopted by the waiting run if its process dies later", async () => {
+    let time = Date.now();
+    const stores = await sqliteStores({ now: () => time, leaseMs: 200 });
+    const { run } = await claimed(stores, "child");
+    const { subagents } = await fullHouse(stores);
+    const claims = vi.spyOn(stores.runs, "claimNext");
+    const following = all(subagents.events(ADA, run, never));
+    await expect.poll(() => claims.mock.settledResults).toMatchObject([{ value: undefined }]);
+    time += 60_000;
+    expect((await following).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
   });
 
   test("is not created above the limit", async () => {
