@@ -1,11 +1,11 @@
 // Masks secrets that were sent to others (in headers, variables or URL parameters) in texts that repeat them.
 
-import { type ReplacerInput, replacer, replacingAll } from "./replacer.ts";
+import { replacer, replacingAll, type StreamReplacer } from "./replacer.ts";
 
 export interface Mask {
   (text: string): string;
   /** Masks one text that arrives in pieces. A secret can be split between pieces. */
-  inPieces(): ReplacerInput;
+  inPieces(): StreamReplacer;
 }
 
 const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;

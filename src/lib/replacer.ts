@@ -4,7 +4,7 @@
 
 import { type Automaton, automatonOf } from "./automaton.ts";
 
-export interface ReplacerInput {
+export interface StreamReplacer {
   /** Returns the text so far, except for an ending that may begin one of the texts to replace. */
   push(text: string): string;
   /** Returns the rest of the text that `push` has held back. */
@@ -12,7 +12,7 @@ export interface ReplacerInput {
 }
 
 /** `words` maps each non-empty text to its replacement. Each call of the result starts a new input. */
-export function replacer(words: ReadonlyMap<string, string>): () => ReplacerInput {
+export function replacer(words: ReadonlyMap<string, string>): () => StreamReplacer {
   const automaton = automatonOf([...words.keys()]);
   return () => replacing(automaton, words);
 }
@@ -33,7 +33,7 @@ export function replacingAll(words: ReadonlyMap<string, string>): (text: string)
   };
 }
 
-function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): ReplacerInput {
+function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): StreamReplacer {
   let state = automaton.start;
   /** The text that was read but not returned yet. */
   let held = "";

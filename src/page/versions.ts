@@ -12,7 +12,7 @@ export interface Version {
   readonly created_at: string;
 }
 
-/** A position at which a thread and its branches differ. */
+/** The versions of the messages from one position on, at which a thread and its branches differ. */
 export interface MessageVersions {
   /** The thread's messages, starting at that position. */
   readonly ids: readonly string[];

@@ -8,6 +8,7 @@ import { numberOfCommit } from "../../script/commit-number.ts";
 const ABOUT_SOURCES = [
   "test/{functions,long-work,names,prose,release,rooms,sentences}.test.ts",
   "test/bench/*.test.ts",
+  "test/examples/docs.test.ts",
   "test/support/{flaky,needing}.test.ts",
 ];
 
@@ -24,17 +25,14 @@ const SMOKE = [
 ];
 
 /**
- * Files that start nothing: what few use, what takes long (attacks, faults, random walks, large data, stock clients), and the
- * oddities of providers and clients. `npm run test:all` has them.
+ * Files that start no program but are slow (attacks, faults, random walks, large data), or that test what few deployments and
+ * clients meet. `npm run test:all` has them.
  */
 const LONG = [
-  "test/agent/hooks/permissions/{flow,properties}.test.ts",
+  "test/agent/hooks/permissions/properties.test.ts",
   "test/agent/models/{closed-turns,failures,malformed-arguments,odd-streams,repair}.test.ts",
-  "test/agent/tools/web/fetch.test.ts",
   "test/e2e/{oauth-deletions,oauth-order,oauth-refusals,openai-search,provider-search-*}.test.ts",
-  "test/examples/docs.test.ts",
-  "test/server/http/bad-input.test.ts",
-  "test/wires/{newer-events,repeats}.test.ts",
+  "test/wires/newer-events.test.ts",
   "test/wires/{a2a/older,ag-ui/older-clients,ai-sdk/resume}.test.ts",
   "test/wires/openai/{items,responses-interrupts,tool-choice}.test.ts",
   "test/agent/hooks/extra/*.test.ts",

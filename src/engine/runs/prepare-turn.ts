@@ -16,7 +16,7 @@ import type { Runs } from "./executor.ts";
 import { openIn, type ReadableThread, type RunCommand, resumeRun, startRun } from "./start.ts";
 import { turnStart } from "./turn.ts";
 
-/** The caller that sends a turn. */
+/** The caller of a request that starts a turn. */
 export interface Caller {
   readonly owner: Owner;
   /** The id of the API key. */

@@ -83,6 +83,7 @@ const MAX_KEPT = { schemas: 1000, parts: 5000 };
 async function load(): Promise<SchemaEngine> {
   const { Ajv2020 } = await import("ajv/dist/2020.js");
   const standard = new Ajv2020({ strict: false, logger: false, validateFormats: false });
+  // One cache of the process, which needs `max` because sizes count parts.
   const kept = new LRUCache<string, CompiledSchema>({ max: MAX_KEPT.schemas, maxSize: MAX_KEPT.parts });
 
   const usable = (schema: unknown): Shape => {

@@ -5,7 +5,7 @@ import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
 import { type Checked, checkSeldom, type Fault, sentence } from "../check.ts";
 import type { Variables } from "./interpolate.ts";
-import { dataOf, type Located, placeOf, treeFaults, type YamlTree } from "./tree.ts";
+import { dataOf, type LocatedFault, placeOf, treeFaults, type YamlTree } from "./tree.ts";
 import { type FilledVariables, fillIn } from "./variables.ts";
 
 export interface YamlDocument {
@@ -21,7 +21,7 @@ export interface YamlDocument {
   linesOf(problems: readonly Problem[]): string[];
 }
 
-export type Problem = Located;
+export type Problem = LocatedFault;
 
 export const MAX_YAML_BYTES = 1024 * 1024;
 /** The parser's own search for duplicate keys takes quadratic time, so `treeFaults` replaces it. */
@@ -71,7 +71,7 @@ function line(file: string, lines: LineCounter, { offset, message }: Problem): s
   return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}: ${message}`;
 }
 
-function locate(fault: Fault, tree: YamlTree, filled: FilledVariables): Located {
+function locate(fault: Fault, tree: YamlTree, filled: FilledVariables): LocatedFault {
   const { node, offset, keyOffset } = placeOf(tree, fault.path);
   const message = filled.mask(sentence(fault, shown(fault, node, filled)));
   return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };

@@ -20,7 +20,7 @@ import { isObject } from "../json.ts";
 export type YamlTree = Document.Parsed<ParsedNode>;
 export type DataPath = readonly PropertyKey[];
 
-export interface Located {
+export interface LocatedFault {
   /** The number of characters from the beginning of the text. */
   readonly offset: number;
   readonly message: string;
@@ -41,7 +41,7 @@ export function dataOf(tree: YamlTree): unknown {
 }
 
 /** Returns faults that a schema cannot detect: bad syntax, tags, aliases and keys. */
-export function treeFaults(tree: YamlTree, text: string): Located[] {
+export function treeFaults(tree: YamlTree, text: string): LocatedFault[] {
   const deeper = new Set(
     tree.errors.filter(({ code }) => code === DEEPER).map(({ pos: [offset] }) => offset),
   );
@@ -66,7 +66,7 @@ function syntaxFault(
   { code, message, pos: [offset] }: YAMLError,
   text: string,
   deeper: ReadonlySet<number>,
-): Located {
+): LocatedFault {
   if (text.startsWith("${", offset - 1)) return { offset, message: UNQUOTED };
   if (code === "RESOURCE_EXHAUSTION") return { offset, message: TOO_DEEP };
   if (code === "MULTIPLE_DOCS") return { offset, message: "a second document begins here; write only one" };
@@ -77,14 +77,14 @@ function syntaxFault(
   return { offset, message: message.replace(/\s+/g, " ") };
 }
 
-function lessDeep(offset: number, text: string): Located {
+function lessDeep(offset: number, text: string): LocatedFault {
   const [blank = "", key = ""] = /^\s*([^\s:]*)/.exec(text.slice(offset, offset + 200)) ?? [];
   const at = offset + blank.length - key.length;
   return { offset: at, message: key ? `${MISINDENTED}, and \`${key}\` does not` : MISINDENTED };
 }
 
-function nodeFaults(tree: YamlTree): Located[] {
-  const faults: Located[] = [];
+function nodeFaults(tree: YamlTree): LocatedFault[] {
+  const faults: LocatedFault[] = [];
   const anchors = new Map<string, Node>();
   visit(tree, (_, node, ancestors) => {
     if (isMap(node)) faults.push(...keyFaults(node));
@@ -96,7 +96,7 @@ function nodeFaults(tree: YamlTree): Located[] {
   return faults;
 }
 
-function keyFaults(map: YAMLMap): Located[] {
+function keyFaults(map: YAMLMap): LocatedFault[] {
   const seen = new Set<unknown>(["__proto__"]);
   return map.items.flatMap(({ key, value }) => {
     const name = isScalar(key) ? nameOf(key.value) : key;
@@ -133,7 +133,7 @@ function aliasFault(
   return ancestors.includes(target) ? `the alias \`*${name}\` contains itself` : undefined;
 }
 
-function expansionFaults(tree: YamlTree): Located[] {
+function expansionFaults(tree: YamlTree): LocatedFault[] {
   try {
     dataOf(tree);
     return [];

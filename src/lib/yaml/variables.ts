@@ -5,12 +5,12 @@ import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
 import { replacingAll } from "../replacer.ts";
 import { interpolate, type Variables } from "./interpolate.ts";
-import { type Located, pathThrough, startOf, type YamlTree } from "./tree.ts";
+import { type LocatedFault, pathThrough, startOf, type YamlTree } from "./tree.ts";
 
 export interface FilledVariables {
-  readonly faults: readonly Located[];
+  readonly faults: readonly LocatedFault[];
   /** Values that name a variable in the notation of another program. */
-  readonly doubts: readonly Located[];
+  readonly doubts: readonly LocatedFault[];
   /** True if no value has variables. */
   readonly isEmpty: boolean;
   /** Returns `filled` if a value contains variables, `missing` if one of them is not set, and `none` otherwise. */
@@ -26,8 +26,8 @@ const MIN_MASKED = 6;
 
 /** Changes the scalars of `tree` in place. */
 export function fillIn(tree: YamlTree, variables: Variables): FilledVariables {
-  const faults: Located[] = [];
-  const doubts: Located[] = [];
+  const faults: LocatedFault[] = [];
+  const doubts: LocatedFault[] = [];
   const state = new Map<Node, "filled" | "missing">();
   const used = new Map<string, string>();
   visit(tree, {

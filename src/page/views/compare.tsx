@@ -24,7 +24,7 @@ export const Compare = ({ runs }: { runs: readonly [RunPlace, RunPlace] }) => (
   </PageView>
 );
 
-interface FollowedRun {
+interface SideContent {
   readonly page: ThreadView;
   /** The run's record when it was last read. */
   record?: RunNow;
@@ -82,10 +82,10 @@ function Figures({ record, page }: { record: RunNow; page: ThreadView }) {
 }
 
 /** Reads the run from its first event and follows it while it is in progress. */
-function useFollowed({ thread, run }: RunPlace): FollowedRun {
+function useFollowed({ thread, run }: RunPlace): SideContent {
   const [{ followed, apply }] = useState(() => {
     const fold = createFold({ touch });
-    const made: FollowedRun = { page: fold.page, isCut: false };
+    const made: SideContent = { page: fold.page, isCut: false };
     return { followed: made, apply: fold.apply };
   });
   useEffect(() => {

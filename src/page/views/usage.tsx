@@ -12,14 +12,14 @@ import { DayBars, NameBars, PartBar } from "./bars.tsx";
 import { download } from "./download.ts";
 import { PageView } from "./page-view.tsx";
 
-type UsageTotals = UsageReport["totals"];
+type ReportTotals = UsageReport["totals"];
 type Scope = "user" | "tenant";
 
 const DAYS = [7, 30, 100] as const;
 const MEASURES = {
-  tokens: { of: (used: UsageTotals) => used.input_tokens + used.output_tokens, format: compact },
-  cost: { of: (used: UsageTotals) => used.cost, format: money },
-  calls: { of: (used: UsageTotals) => used.calls, format: number },
+  tokens: { of: (used: ReportTotals) => used.input_tokens + used.output_tokens, format: compact },
+  cost: { of: (used: ReportTotals) => used.cost, format: money },
+  calls: { of: (used: ReportTotals) => used.calls, format: number },
 } as const;
 type Measure = keyof typeof MEASURES;
 
@@ -112,7 +112,7 @@ function saveCsv({ items, currency = "" }: UsageReport, days: number): void {
   download(new Blob([text], { type: "text/csv" }), `usage-${days}-days.csv`);
 }
 
-const Totals = ({ totals }: { totals: UsageTotals }) => (
+const Totals = ({ totals }: { totals: ReportTotals }) => (
   <dl class="sums">
     {[
       [t().usage.calls, number(totals.calls)],

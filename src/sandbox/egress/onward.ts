@@ -2,7 +2,7 @@
 
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, pipeline, Transform } from "node:stream";
-import type { ReplacerInput } from "../../lib/replacer.ts";
+import type { StreamReplacer } from "../../lib/replacer.ts";
 
 const { Agent, request } = process.getBuiltinModule("node:http");
 
@@ -55,7 +55,7 @@ export function refuse(answer: ServerResponse, { status, words }: Refusal): void
 /** Replaces texts in an answer. */
 export interface AnswerMask {
   (text: string): string;
-  inPieces(): ReplacerInput;
+  inPieces(): StreamReplacer;
 }
 
 export interface ForwardedRequest {

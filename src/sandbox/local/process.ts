@@ -161,7 +161,7 @@ function openPipe(path: string, free: string[]): Pipe {
   }
 }
 
-interface MarkedProcesses {
+interface TreeToKill {
   /** The leader of the process group. Omit it after it has ended, because its number may be reused. */
   readonly leader?: number;
   readonly isMarked: (mark: string) => boolean;
@@ -172,7 +172,7 @@ interface MarkedProcesses {
  * Resolves when no process is left. A process that leaves the group and clears its environment survives. Without /proc,
  * only the group is found.
  */
-export async function killTree({ leader, isMarked }: MarkedProcesses): Promise<void> {
+export async function killTree({ leader, isMarked }: TreeToKill): Promise<void> {
   const marked = () => processes(async (pid) => isMarked(await markOf(pid)));
   const targets = leader === undefined ? await marked() : [-leader];
   for (const target of targets) {

@@ -91,24 +91,24 @@ export async function answer(wire: MethodServices, method: string, call: Call): 
   }
 }
 
-/** A task's run and its reader. */
-interface OwnedRun {
+/** The first run to fold, and its owner. */
+interface FoldedRun {
   readonly owner: Owner;
   readonly from: RunRecord;
 }
 
-interface TaskStart {
+interface PreparedTask {
   /** The task to continue, or undefined for a new one. */
   readonly task: TaskNow | undefined;
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
-/** Starts a task with the message, or answers a waiting task. */
-async function sent(
+/** Prepares a new task for the message, or the answer to a waiting task. */
+async function prepare(
   { services: { runs, stores } }: MethodServices,
   { agent, request }: Call,
   params: SendParams,
-): Promise<TaskStart> {
+): Promise<PreparedTask> {
   requireScope(principalOf(request), "run");
   refuseUnsupported(params);
   const { message } = params;
@@ -143,7 +143,7 @@ async function send(wire: MethodServices, call: Call) {
   const owner = ownerOf(request);
   const params = readParams(SendParams, call.params);
   const { returnImmediately = false, historyLength } = params.configuration ?? {};
-  const { task, start } = await sent(wire, call, params);
+  const { task, start } = await prepare(wire, call, params);
   const run = returnImmediately
     ? await start()
     : await readRun(services, reply, {
@@ -160,7 +160,7 @@ async function sendStreaming(wire: MethodServices, call: Call) {
   const { id, request, reply, dialect } = call;
   const { resultOf } = dialect;
   const owner = ownerOf(request);
-  const { task, start } = await sent(wire, call, readParams(SendParams, call.params));
+  const { task, start } = await prepare(wire, call, readParams(SendParams, call.params));
   await streamRun(wire.services, reply, {
     owner,
     start,
@@ -287,7 +287,7 @@ async function sendParts(
   return jsonOf(reply, await payloadOf(rpcResultParts(id, parts), open, kept));
 }
 
-function framesOf({ services: { stores } }: MethodServices, { owner, from }: OwnedRun, fold: Fold) {
+function framesOf({ services: { stores } }: MethodServices, { owner, from }: FoldedRun, fold: Fold) {
   const messages = () => messagesOf(stores, owner, [from]);
   return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
 }

@@ -54,7 +54,7 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<StopR
   }
 }
 
-interface FollowedRun {
+interface PromptRun {
   readonly runId: string | undefined;
   readonly end: End | undefined;
 }
@@ -63,7 +63,7 @@ interface FollowedRun {
 async function followRun(
   { client, thread, fold, show, stopped, signal }: TurnOptions,
   start: Start,
-): Promise<FollowedRun> {
+): Promise<PromptRun> {
   const leaving = new AbortController();
   const track = trackEnd();
   let runId: string | undefined;

@@ -78,7 +78,7 @@ function isAnswer({ resume, messages }: RunAgentInput): boolean {
   return messages.findLast(({ role }) => role === "user" || role === "tool")?.role === "tool";
 }
 
-/** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
+/** Returns the user's newest message, which may also replace an earlier message or repeat a request. */
 async function turnInputOf(
   body: RunAgentInput,
   thread: TurnThread,

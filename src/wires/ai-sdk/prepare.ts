@@ -68,7 +68,7 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
     open.filter(({ kind }) => asksToApprove(kind)),
   );
 
-/** Starts a run for the user's newest message, which may also replace an earlier message or repeat a request. */
+/** Returns the user's newest message, which may also replace an earlier message or repeat a request. */
 async function turnInputOf(body: ChatBody, message: UserMessage, thread: TurnThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {

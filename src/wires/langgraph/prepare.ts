@@ -35,7 +35,7 @@ import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
 /** Starts or finds a run. `stream` is the id of the reserved stream. */
-export type StartRun = (stream?: string) => Promise<RunRecord>;
+export type Starter = (stream?: string) => Promise<RunRecord>;
 
 /**
  * Checks the body and returns a function that starts its run. Throws `not_found` for an unknown agent, and for an
@@ -47,7 +47,7 @@ export async function prepare(
   caller: Caller,
   threadId: string,
   body: RunBody,
-): Promise<StartRun> {
+): Promise<Starter> {
   refuseUnsupported(body);
   const { name: agent } = agentNamed(services.agents, body.assistant_id);
   if (services.refusesSystemMessages && sentMessages(body).some((each) => roleOf(each) === "system"))
@@ -78,7 +78,7 @@ async function prepareEnd(
   { stores, runs }: RouteServices,
   { owner }: Caller,
   thread_id: string,
-): Promise<StartRun> {
+): Promise<Starter> {
   const newest = await newestRun(stores.runs, owner, thread_id);
   if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
     throw new AppError("interrupt_closed", "This thread has no open interrupt.");
@@ -90,7 +90,7 @@ async function prepareInput(
   caller: Caller,
   turn: TurnRequest & { readonly agent: string },
   body: RunBody,
-): Promise<StartRun> {
+): Promise<Starter> {
   const { owner } = caller;
   const { thread_id, agent, request } = turn;
   const on_busy = ON_BUSY[body.multitask_strategy ?? "enqueue"];

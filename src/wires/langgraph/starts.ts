@@ -16,7 +16,7 @@ import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
 import { isKept, RunBody } from "./input.ts";
 import { modesIn, streamPath } from "./modes.ts";
-import { prepare, type StartRun } from "./prepare.ts";
+import { prepare, type Starter } from "./prepare.ts";
 import { ThreadParams } from "./resources/threads.ts";
 import { contentLocation, Run, runShape, streamed } from "./runs.ts";
 
@@ -121,17 +121,17 @@ export function startRoutes(app: App, services: RouteServices): void {
     (request, reply) => start(request, reply, stateless(request)),
   );
 
-  const prepareIn = async (
+  const prepareOwn = async (
     request: FastifyRequest,
     { threadId, body, own }: RunRequest,
-  ): Promise<StartRun> => {
+  ): Promise<Starter> => {
     const start = await prepare(services, callerOf(request), threadId, body);
     return own ? (place) => own.begin(() => start(place)) : start;
   };
 
   async function stream(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<undefined> {
     const { owner, body, own } = asked;
-    const start = await prepareIn(request, asked);
+    const start = await prepareOwn(request, asked);
     const modesFor = (run: RunRecord) =>
       modesIn(
         { stream_mode: body.stream_mode ?? undefined, stream_subgraphs: body.stream_subgraphs ?? undefined },
@@ -156,7 +156,7 @@ export function startRoutes(app: App, services: RouteServices): void {
 
   async function wait(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<never> {
     const { owner, body, own } = asked;
-    const run = await (await prepareIn(request, asked))();
+    const run = await (await prepareOwn(request, asked))();
     reply.header("content-location", contentLocation(run, own !== undefined));
     reply.header("location", `/threads/${run.thread_id}/runs/${run.id}/join`);
     const on_disconnect = body.on_disconnect ?? "continue";
@@ -166,7 +166,7 @@ export function startRoutes(app: App, services: RouteServices): void {
   }
 
   async function start(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<Run> {
-    const run = await (await prepareIn(request, asked))();
+    const run = await (await prepareOwn(request, asked))();
     reply.header("content-location", contentLocation(run, asked.own !== undefined));
     return runShape(run);
   }

@@ -66,7 +66,7 @@ export async function call(
     reply.send(rpcResult(id, client.namesType ? { resultType: "complete", ...result } : result));
   try {
     if (name === "run_agent" || name === "answer") {
-      const start = await toStart(services, name, read, { id, client, request });
+      const start = await prepare(services, name, read, { id, client, request });
       return await streamed(services, start, {
         id,
         progressToken: read._meta?.progressToken,
@@ -97,7 +97,7 @@ export async function whole(
   try {
     if (name !== "run_agent" && name !== "answer")
       return rpcResult(id, toolResult(await atOnce(services, name, read.arguments, request)));
-    const start = await toStart(services, name, read, { id, client, request });
+    const start = await prepare(services, name, read, { id, client, request });
     const projection = projected({ id, progressToken: undefined, ...client });
     const owner = ownerOf(request);
     let last: Frame | LongFrame | undefined;
@@ -123,7 +123,7 @@ const IN_A_BATCH: ClientOfCall = {
 
 type Start = (stream?: string) => Promise<RunRecord>;
 
-async function toStart(
+async function prepare(
   services: RouteServices,
   name: "run_agent" | "answer",
   params: CallParams,
@@ -136,7 +136,7 @@ async function toStart(
   const caller = { ...sent, ...omitUndefined({ idempotency_key: key }) };
   const { requestState, inputResponses = {} } = params;
   if (requestState !== undefined)
-    return answering(services, caller, requestState, (open) =>
+    return prepareAnswers(services, caller, requestState, (open) =>
       open.flatMap((each) => {
         const filled = inputResponses[each.id];
         return filled === undefined ? [] : [answerIn(filled, each)];
@@ -144,7 +144,7 @@ async function toStart(
     );
   if (name === "answer") {
     const { thread_id, ...answer } = readParams(AnswerQuestion, params.arguments);
-    return answering(services, caller, thread_id, (open) => [answerTo(open, answer)]);
+    return prepareAnswers(services, caller, thread_id, (open) => [answerTo(open, answer)]);
   }
   const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
   const { start } = await prepareTurn(services.runs, caller, {
@@ -157,7 +157,7 @@ async function toStart(
 }
 
 /** Throws `not_found` or `interrupt_closed`. */
-async function answering(
+async function prepareAnswers(
   { runs, stores: { threads } }: RouteServices,
   caller: Caller,
   thread_id: string,

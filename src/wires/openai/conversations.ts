@@ -44,8 +44,8 @@ export interface ChatInput {
   readonly idempotency_key?: string;
 }
 
-/** A run to start. */
-export interface PreparedChat {
+/** A run to start, and its thread. */
+export interface PreparedConversation {
   readonly thread_id: string;
   /** True if only this request knows the thread, which is then deleted after the response. */
   readonly isAnonymous: boolean;
@@ -87,7 +87,7 @@ export async function prepareNamed(
   owner: Owner,
   thread_id: string,
   chat: ChatInput,
-): Promise<PreparedChat> {
+): Promise<PreparedConversation> {
   const newest = userMessages(chat.messages).at(-1);
   if (newest && hasHistory(chat) && !(await services.stores.threads.get(owner, thread_id)))
     return prepareNew(services, owner, chat.endsWithAnswer ? chat : upTo(newest, chat), {
@@ -131,7 +131,7 @@ export function prepareNext(
   owner: Owner,
   thread_id: string,
   chat: ChatInput,
-): Promise<PreparedChat> {
+): Promise<PreparedConversation> {
   const answersToQuestions = (text: string, open: readonly Interrupt[]) =>
     answersInWords(
       text,
@@ -179,7 +179,7 @@ export function prepareNew(
   owner: Owner,
   chat: ChatInput,
   { id, metadata }: NewThread,
-): PreparedChat {
+): PreparedConversation {
   const thread_id = id ?? newThreadId();
   const isAnonymous = metadata === ANONYMOUS;
   const end = chat.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
@@ -217,7 +217,7 @@ export async function prepareWaiting(
   owner: Owner,
   chat: ChatInput,
   isMarked: (metadata: Thread["metadata"]) => boolean,
-): Promise<PreparedChat | undefined> {
+): Promise<PreparedConversation | undefined> {
   const { threads } = services.stores;
   const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
   for (const { id: thread_id, metadata } of items) {
@@ -236,7 +236,7 @@ async function prepare(
   thread_id: string,
   { agent, request, metadata, idempotency_key }: ChatInput,
   turn: Pick<TurnRequest, "answers" | "input" | "answersInWords">,
-): Promise<PreparedChat> {
+): Promise<PreparedConversation> {
   const { api_key, origin, ...rest } = request;
   const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
   const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };

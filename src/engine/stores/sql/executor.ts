@@ -2,7 +2,7 @@
 // in its own way. SQLite executes all of them in one tick of the event loop. PostgreSQL needs two round trips: one for
 // all reads and one for all writes.
 
-/** The value of a parameter. Arrays are for `Dialect.among`. */
+/** The value of a parameter. Arrays are for `SqlDialect.among`. */
 export type Value = string | number | null | readonly string[];
 
 /** A statement that returns rows of type `Row`. */
@@ -30,7 +30,7 @@ export interface SqlDecision<T> {
 export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => SqlDecision<T>;
 
 export interface Executor {
-  /** The parameter for `Dialect.time`. Null means the database's own clock. */
+  /** The parameter for `SqlDialect.time`. Null means the database's own clock. */
   clock(): number | null;
   /** Returns the rows of one read-only statement. Throws `unavailable`. */
   read<Row>(statement: Statement<Row>): Promise<Row[]>;

@@ -76,7 +76,7 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<TurnE
   }
 }
 
-interface FollowedRun {
+interface ChatRun {
   readonly ending: TurnEnding;
   readonly runId: string | undefined;
   readonly thread: string | undefined;
@@ -84,7 +84,7 @@ interface FollowedRun {
   readonly asked: readonly Interrupt[];
 }
 
-async function followRun(options: TurnOptions, start: Start): Promise<FollowedRun> {
+async function followRun(options: TurnOptions, start: Start): Promise<ChatRun> {
   const { show, tell, onPress, signal, unit } = options;
   const asked: Interrupt[] = [];
   const stopping = stopper(options);

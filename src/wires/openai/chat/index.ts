@@ -20,7 +20,7 @@ import {
   ANONYMOUS,
   type ChatInput,
   forget,
-  type PreparedChat,
+  type PreparedConversation,
   prepareNamed,
   prepareNew,
   prepareWaiting,
@@ -87,7 +87,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
         return sendSide(reply, body, { job: side.job, model, content: sideAnswer(side, title) });
       }
       const choice = choiceIn(body);
-      const chat = await chatOf(owner, request, choice);
+      const chat = await prepareChat(owner, request, choice);
       const outputOnly = choice.answer !== undefined || schemaOf(body) !== undefined;
       const answer = { model, outputOnly, ...omitUndefined({ answersAs: choice.answer?.name }) };
       try {
@@ -113,11 +113,11 @@ export function chatRoutes(app: App, services: RouteServices): void {
         [await threads.message(owner, run.thread_id)].filter((last) => last !== undefined),
     });
 
-  async function chatOf(
+  async function prepareChat(
     owner: Owner,
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
     choice: FunctionChoice,
-  ): Promise<PreparedChat> {
+  ): Promise<PreparedConversation> {
     const { body, headers } = request;
     const input = await chatInputOf(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
@@ -134,7 +134,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
   async function whole(
     reply: FastifyReply,
     owner: Owner,
-    { chat, answer }: { chat: PreparedChat; answer: Omit<ProjectOptions, "includesUsage"> },
+    { chat, answer }: { chat: PreparedConversation; answer: Omit<ProjectOptions, "includesUsage"> },
   ) {
     const all = collect(answer);
     const framesOf = framesFor(owner, (event, run) => {

@@ -228,13 +228,13 @@ async function assertKept(stores: Stores, owner: Owner, run: RunRecord): Promise
   if (first > 1 || (last === 0 && run.ended_at !== undefined)) throw expired();
 }
 
-/** A run of a response, and its reader. */
-interface OwnedRun {
+/** The first run of a response, and its owner. */
+interface FoldedRun {
   readonly owner: Owner;
   readonly from: RunRecord;
 }
 
-const readerOf = (stores: Stores, { owner, from }: OwnedRun, fold: Fold) => ({
+const readerOf = (stores: Stores, { owner, from }: FoldedRun, fold: Fold) => ({
   owner,
   from,
   fold,
@@ -242,10 +242,10 @@ const readerOf = (stores: Stores, { owner, from }: OwnedRun, fold: Fold) => ({
   messages: () => messagesSince(stores, owner, from),
 });
 
-const framesFor = ({ stores }: RouteServices, run: OwnedRun, options: ProjectOptions) =>
+const framesFor = ({ stores }: RouteServices, run: FoldedRun, options: ProjectOptions) =>
   foldedFrames(stores, readerOf(stores, run, project(options).see));
 
-async function responseNow(stores: Stores, run: OwnedRun) {
+async function responseNow(stores: Stores, run: FoldedRun) {
   const { see, response } = project({});
   await foldSoFar(stores, readerOf(stores, run, see));
   return response(run.from);

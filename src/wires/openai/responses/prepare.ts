@@ -18,7 +18,7 @@ import {
   ANONYMOUS,
   type ChatInput,
   type ChatServices,
-  type PreparedChat,
+  type PreparedConversation,
   prepareNamed,
   prepareNew,
   prepareNext,
@@ -44,12 +44,12 @@ import { noConversation } from "./resources/conversations.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 
-/** Returns the run that a request starts, on the thread that the request names or continues. */
+/** Prepares the run of a request, on the thread that the request names or continues. */
 export async function prepareResponse(
   services: ChatServices,
   request: ResponseRequest,
   choice: FunctionChoice,
-): Promise<PreparedChat> {
+): Promise<PreparedConversation> {
   const owner = ownerOf(request);
   const { body, headers } = request;
   const chat = await chatInputOf(request, choice);
@@ -81,7 +81,7 @@ async function prepareAfter(
   owner: Owner,
   id: string,
   chat: ChatInput,
-): Promise<PreparedChat> {
+): Promise<PreparedConversation> {
   const { stores, quotas } = services;
   const { threads, runs } = stores;
   const named = runOfResponse(id);
