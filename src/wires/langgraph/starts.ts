@@ -125,13 +125,13 @@ export function startRoutes(app: App, services: RouteServices): void {
     request: FastifyRequest,
     { threadId, body, own }: RunRequest,
   ): Promise<Starter> => {
-    const start = await prepare(services, callerOf(request), threadId, body);
-    return own ? (place) => own.begin(() => start(place)) : start;
+    const starter = await prepare(services, callerOf(request), threadId, body);
+    return own ? (place) => own.begin(() => starter(place)) : starter;
   };
 
   async function stream(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<undefined> {
     const { owner, body, own } = asked;
-    const start = await prepareOwn(request, asked);
+    const starter = await prepareOwn(request, asked);
     const modesFor = (run: RunRecord) =>
       modesIn(
         { stream_mode: body.stream_mode ?? undefined, stream_subgraphs: body.stream_subgraphs ?? undefined },
@@ -140,7 +140,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     await streamRun(services, reply, {
       owner,
       start: async (place) => {
-        const run = await start(place);
+        const run = await starter(place);
         reply.header("content-location", contentLocation(run, own !== undefined));
         reply.header("location", streamPath(run, modesFor(run)));
         return run;

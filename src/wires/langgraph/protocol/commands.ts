@@ -93,8 +93,8 @@ const Start = z.looseObject({ multitaskStrategy: z.unknown().optional() });
 async function start({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { multitaskStrategy, ...rest } = checked(Start, params);
   const sent = { multitask_strategy: multitaskStrategy, ...rest, if_not_exists: "create" };
-  const start = await prepare(services, caller, threadId, checked(RunBody, sent));
-  return { run_id: (await start()).id };
+  const starter = await prepare(services, caller, threadId, checked(RunBody, sent));
+  return { run_id: (await starter()).id };
 }
 
 const Response = z.looseObject({ interrupt_id: z.string().max(256), response: z.unknown() });
@@ -119,8 +119,8 @@ async function respond({ services, caller, threadId }: CommandContext, params: P
     config: params.config,
     metadata: params.metadata,
   });
-  const start = await prepare(services, caller, threadId, body);
-  return { run_id: (await start()).id };
+  const starter = await prepare(services, caller, threadId, body);
+  return { run_id: (await starter()).id };
 }
 
 const Inject = z.looseObject({ message: SentMessage });
