@@ -24,7 +24,7 @@ async function hasNoBarriers(tab: Tab, name: string): Promise<void> {
     await tab.look(look);
     await tab.screenshot(["page", ...name.split(" "), look.theme, look.width].join("-"));
     expect({ name, look, barriers: await tab.barriers() }).toEqual({ name, look, barriers: [] });
-    expect(await tab.page.evaluate("document.documentElement.scrollWidth")).toBe(look.width);
+    await expect.poll(() => tab.page.evaluate("document.documentElement.scrollWidth")).toBe(look.width);
   }
 }
 

@@ -49,11 +49,11 @@ test("an admin can list the users of the tenant, stop a run of one of them, and 
   await page.getByRole("link", { name: "Admin" }).click();
   const row = (text: string) => page.getByRole("row").filter({ hasText: text });
   await row("ada").waitFor();
-  expect(await row("eve").count()).toBe(0);
+  await expect.poll(() => row("eve").count()).toBe(0);
 
   await page.getByRole("button", { name: "Runs of ada" }).click();
   await page.getByText("Only runs of ada").waitFor();
-  expect(await row("bob").count()).toBe(0);
+  await expect.poll(() => row("bob").count()).toBe(0);
   await page.getByRole("button", { name: /^Stop run/ }).click();
   await page.getByText("Stop this run of ada?").waitFor();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
@@ -82,10 +82,10 @@ test("an operator sees every tenant, and other users find no way there", async (
   const operator = await opened(url, headersOf("house", "ops", "read,operator"));
   await operator.page.getByRole("link", { name: "Admin" }).click();
   await operator.page.getByText("eve", { exact: true }).waitFor();
-  expect(await operator.page.getByRole("columnheader", { name: "Tenant" }).count()).toBe(1);
+  await expect.poll(() => operator.page.getByRole("columnheader", { name: "Tenant" }).count()).toBe(1);
 
   const { page } = await opened(url, headersOf("acme", "ada", "read,run"));
-  expect(await page.getByRole("link", { name: "Admin" }).count()).toBe(0);
+  await expect.poll(() => page.getByRole("link", { name: "Admin" }).count()).toBe(0);
 });
 
 test("an admin creates a key for a user, sees it once, and revokes it", async () => {
@@ -115,7 +115,9 @@ test("an admin creates a key for a user, sees it once, and revokes it", async ()
   await go("#/admin/keys", "Show more");
   await page.getByRole("button", { name: "Show more" }).click();
   await page.getByRole("button", { name: "Show more" }).waitFor({ state: "detached" });
-  expect(await page.locator("tbody tr").count()).toBe((await admin.keys({ limit: 100 })).items.length);
+  await expect
+    .poll(() => page.locator("tbody tr").count())
+    .toBe((await admin.keys({ limit: 100 })).items.length);
 });
 
 test("an admin creates a webhook of the tenant and replaces its secret; an operator finds it under the tenant's name", async () => {
@@ -131,7 +133,7 @@ test("an admin creates a webhook of the tenant and replaces its secret; an opera
   await section.getByText("No events were sent in the last day.").waitFor();
   await section.getByRole("button", { name: "New secret" }).click();
   await expect.poll(() => secret.count()).toBe(2);
-  expect(await secret.first().textContent()).not.toBe(first);
+  await expect.poll(() => secret.first().textContent()).not.toBe(first);
 
   const operator = await opened(url, headersOf("house", "ops", "read,operator"));
   await operator.go("#/admin/webhooks", "Webhooks that you create appear here.");

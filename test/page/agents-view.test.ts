@@ -32,7 +32,7 @@ describe("an agent on the page", () => {
     await field("trigger").fill("7");
     await form.getByRole("button", { name: "Save" }).click();
     await form.getByRole("alert").filter({ hasText: "must be at most 1" }).waitFor();
-    expect(await field("trigger").getAttribute("aria-invalid")).toBe("true");
+    await expect.poll(() => field("trigger").getAttribute("aria-invalid")).toBe("true");
     expect(refused(errors)).toBe(true);
 
     await field("trigger").fill("0.5");
@@ -94,12 +94,12 @@ describe("an agent can be read and tried", () => {
     await page.getByText("Never say <script>window.pwned = 1</script>.").waitFor();
     await page.locator("summary", { hasText: "write_todos" }).first().click();
     await page.getByText('"todos"').waitFor();
-    expect(await page.locator("details[open] pre").last().innerText()).toContain(
-      '\n  "properties": {\n    "',
-    );
+    await expect
+      .poll(() => page.locator("details[open] pre").last().innerText())
+      .toContain('\n  "properties": {\n    "');
     const tool = page.locator("details", { hasText: "wordy" });
-    expect(await tool.locator("summary").innerText()).toBe(`wordy ${first}…`);
-    expect(await tool.locator("pre").first().textContent()).toBe(first + rest);
+    await expect.poll(() => tool.locator("summary").innerText()).toBe(`wordy ${first}…`);
+    await expect.poll(() => tool.locator("pre").first().textContent()).toBe(first + rest);
     expect(await tab.harm()).toEqual([]);
 
     await page.getByRole("button", { name: "Start a conversation" }).press("Enter");

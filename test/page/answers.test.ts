@@ -42,7 +42,7 @@ describe("while the agent waits", () => {
     await says(page, "Purple");
     await sees(page, "Purple it is.");
     await page.locator(".call > summary").getByText("Purple", { exact: true }).waitFor();
-    expect(await page.getByRole("article", { name: "You" }).count()).toBe(1);
+    await expect.poll(() => page.getByRole("article", { name: "You" }).count()).toBe(1);
   });
 
   test("a question counts the last minutes down, and says when it has expired", async () => {
@@ -67,14 +67,14 @@ describe("while the agent waits", () => {
     await says(page, "Never mind.");
     const dialog = page.getByRole("dialog", { name: "2 questions are open" });
     await dialog.getByRole("button", { name: "Answer first" }).click();
-    expect(await field(page).inputValue()).toBe("Never mind.");
+    await expect.poll(() => field(page).inputValue()).toBe("Never mind.");
     await field(page).press("Enter");
     await dialog.getByRole("button", { name: "Withdraw the questions and send" }).click();
     await sees(page, "Something else then.");
-    expect(await page.locator(".tool.failed").count()).toBe(0);
+    await expect.poll(() => page.locator(".tool.failed").count()).toBe(0);
     await page.reload();
     await sees(page, "Something else then.");
-    expect(await page.locator(".tool.failed").count()).toBe(0);
+    await expect.poll(() => page.locator(".tool.failed").count()).toBe(0);
   });
 
   test("given answers survive a reload, and the others can be allowed together", async () => {
@@ -113,7 +113,7 @@ describe("while the agent waits", () => {
       .selectOption("commands that begin with “echo”");
     await question.getByText("whose commands all begin with “echo” can run.").waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
-    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
     // For thumbs: high enough, and each as wide as the others.
     const sizes = await page.evaluate<[number, number][]>(`
       [...document.querySelectorAll("article.question .actions > button")].map((each) => {
@@ -125,11 +125,9 @@ describe("while the agent waits", () => {
     await question.getByRole("button", { name: "Allow", exact: true }).click();
     await question.getByText("echo 3; touch x").waitFor();
     await question.getByLabel("Remember").selectOption("with this agent");
-    expect(await question.getByLabel(/^For/).locator("option").allTextContents()).toEqual([
-      "exactly this call",
-      "commands that begin with “echo” or “touch”",
-      "every call to execute",
-    ]);
+    await expect
+      .poll(() => question.getByLabel(/^For/).locator("option").allTextContents())
+      .toEqual(["exactly this call", "commands that begin with “echo” or “touch”", "every call to execute"]);
     await question.getByRole("button", { name: "Deny", exact: true }).click();
     await sees(page, "Done with it.");
     await page.evaluate(`location.hash = "#/agents/assistant"`);
@@ -148,7 +146,7 @@ describe("while the agent waits", () => {
       const card = page.locator(".card.denied");
       await card.getByText("denied").waitFor();
       await card.getByText("Too early.").waitFor();
-      expect(await card.getByText(/failed|Error/).count()).toBe(0);
+      await expect.poll(() => card.getByText(/failed|Error/).count()).toBe(0);
     }
   });
 
@@ -176,7 +174,7 @@ describe("while the agent waits", () => {
       await page.evaluate(`document.querySelector(".questions").style.translate = ""`);
     };
     await press([x + width / 2, y + height / 2 + 60]);
-    expect(await because.count()).toBe(1);
+    await expect.poll(() => because.count()).toBe(1);
     await press([x + width / 2 + 1, y + height / 2]);
     const words = page.getByLabel("Why not? The agent will see your reason.");
     await words.waitFor();
@@ -185,7 +183,7 @@ describe("while the agent waits", () => {
       await page.keyboard.type(letter);
     }
     await page.getByRole("heading", { name: "Title 9" }).waitFor();
-    expect(await words.inputValue()).toBe("Too early.");
+    await expect.poll(() => words.inputValue()).toBe("Too early.");
     await page.keyboard.press("Enter");
     await sees(page, "Then not.");
   });
@@ -202,7 +200,7 @@ describe("while the agent waits", () => {
       if (isAgain) await page.reload();
       await page.locator(".card.denied").getByText("not answered").waitFor();
       await page.locator(".card.denied").getByText("denied", { exact: true }).waitFor();
-      expect(await page.locator(".card.failed, .card.done").count()).toBe(0);
+      await expect.poll(() => page.locator(".card.failed, .card.done").count()).toBe(0);
     }
   });
 
@@ -243,12 +241,12 @@ describe("while the agent waits", () => {
     await expect.poll(() => field(page).inputValue()).toBe("Hi, dear");
     await page.keyboard.press("Enter");
     await sees(page, "Hello again.");
-    expect(await page.getByRole("article", { name: "You" }).allInnerTexts()).toEqual([
-      expect.stringContaining("Hi, dear"),
-    ]);
+    await expect
+      .poll(() => page.getByRole("article", { name: "You" }).allInnerTexts())
+      .toEqual([expect.stringContaining("Hi, dear")]);
     await page.reload();
     await sees(page, "Hello again.");
-    expect(await field(page).inputValue()).toBe("");
+    await expect.poll(() => field(page).inputValue()).toBe("");
   });
 
   test("a key answers the only open call from anywhere, once it was visible", async () => {

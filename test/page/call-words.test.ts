@@ -82,8 +82,8 @@ test("cards describe in words what was done; a failed command is open, and a lon
       expect.stringMatching(/! Ran echo no; exit 3 exit 3/),
       expect.stringContaining("Ran seq 9999"),
     ]);
-  expect(await tab.page.locator(".card.odd details").getAttribute("open")).not.toBeNull();
-  expect(await tab.page.locator("details.call[open]").count()).toBe(1);
+  await expect.poll(() => tab.page.locator(".card.odd details").getAttribute("open")).not.toBeNull();
+  await expect.poll(() => tab.page.locator("details.call[open]").count()).toBe(1);
   await lines.nth(3).click();
   await tab.page.getByRole("button", { name: /^Open the full output: \.skein\/results/ }).click();
   await tab.page.getByRole("dialog").getByText("5000").first().waitFor();
@@ -105,7 +105,7 @@ test("a task whose subagent failed is not shown as done, and its context has no 
   await tab.go("#/t/one", "It could not.");
   await tab.look({ theme: "light", width: 390, height: 844 });
   const card = page.locator(".card.odd");
-  expect(await card.locator(".call > summary .much").innerText()).toBe("failed");
+  await expect.poll(() => card.locator(".call > summary .much").innerText()).toBe("failed");
   const line = card.locator(".agent > summary");
   const [name, state, words] = await Promise.all(
     ["b", ".much", ".line"].map((part) => line.locator(part).boundingBox()),
@@ -115,5 +115,5 @@ test("a task whose subagent failed is not shown as done, and its context has no 
   expect(words?.y).toBeGreaterThan((name?.y ?? 0) + 8);
   await line.click();
   await page.getByText("gives you a task").waitFor();
-  expect(await page.getByText("delegation_context").count()).toBe(0);
+  await expect.poll(() => page.getByText("delegation_context").count()).toBe(0);
 });

@@ -20,7 +20,7 @@ describe("connections on the page", () => {
       await section.getByLabel("Name id").fill("calendar");
       await section.getByLabel("Address").fill("https://mcp.example.com/mcp");
       const field = section.getByLabel("Token token");
-      expect(await field.getAttribute("type")).toBe("password");
+      await expect.poll(() => field.getAttribute("type")).toBe("password");
       await field.fill(token);
       await section.getByRole("button", { name: "Store" }).click();
     };
@@ -28,7 +28,7 @@ describe("connections on the page", () => {
     await section.getByRole("status").filter({ hasText: "calendar is stored." }).waitFor();
     await section.locator("summary", { hasText: "calendar" }).click();
     await section.getByText("https://mcp.example.com/mcp").waitFor();
-    expect(await page.content()).not.toContain("t0k3n");
+    await expect.poll(() => page.content()).not.toContain("t0k3n");
 
     const { connections } = createClient({ baseUrl: url });
     const before = (await connections.get("calendar")).updated_at;
@@ -129,7 +129,7 @@ agents:
     await section.getByText(calendar.url).waitFor();
     await section.getByRole("button", { name: "Connect: calendar" }).click();
     const link = section.getByRole("link", { name: "Open the sign-in in a new tab" });
-    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+    await expect.poll(() => link.getAttribute("rel")).toBe("noopener noreferrer");
     await tab.screenshot("page-connections-sign-in");
     const usual = page.viewportSize() ?? { width: 1280, height: 720 };
     await page.setViewportSize({ width: 390, height: 844 });
@@ -142,7 +142,7 @@ agents:
     await connectAt((await link.getAttribute("href")) ?? "");
     await section.getByRole("status").filter({ hasText: "calendar is connected." }).waitFor();
     await section.locator("summary", { hasText: "calendar connected" }).waitFor();
-    expect(await section.getByRole("button", { name: "Connect: calendar" }).count()).toBe(0);
+    await expect.poll(() => section.getByRole("button", { name: "Connect: calendar" }).count()).toBe(0);
 
     await client.connections.delete("calendar");
     for await (const _ of client.run("t", { input: "When am I free?" }));

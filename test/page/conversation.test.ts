@@ -30,7 +30,7 @@ describe("a message", () => {
     await arrived.promise;
     await page.reload();
     await sees(page, "Here I am.");
-    expect(await said(page)).toEqual(["Only once."]);
+    await expect.poll(() => said(page)).toEqual(["Only once."]);
     expect((await json(`${url}/runs`)).items).toHaveLength(1);
   });
 
@@ -51,8 +51,8 @@ describe("a message", () => {
     await page.getByRole("button", { name: "Rewrite" }).click();
     await says(page, "To Norway.");
     await sees(page, "Answer 2.");
-    expect(await said(page)).toEqual(["To Norway."]);
-    expect(await page.getByText("Answer 1.").count()).toBe(0);
+    await expect.poll(() => said(page)).toEqual(["To Norway."]);
+    await expect.poll(() => page.getByText("Answer 1.").count()).toBe(0);
   });
 
   test("that is edited in another tab is replaced in this one too", async () => {
@@ -65,8 +65,8 @@ describe("a message", () => {
     await other.getByRole("button", { name: "Rewrite" }).click();
     await says(other, "To Norway.");
     await sees(page, "Answer 2.");
-    expect(await said(page)).toEqual(["To Norway."]);
-    expect(await page.getByText("Answer 1.").count()).toBe(0);
+    await expect.poll(() => said(page)).toEqual(["To Norway."]);
+    await expect.poll(() => page.getByText("Answer 1.").count()).toBe(0);
   });
 });
 
@@ -159,7 +159,7 @@ describe("while a run is active", () => {
     await page.getByLabel("The queued message").fill("And then that.");
     await page.keyboard.press("Enter");
     await page.locator(".waiting li", { hasText: "And then that." }).waitFor();
-    expect(await second.count()).toBe(0);
+    await expect.poll(() => second.count()).toBe(0);
     const queued = page.locator(".waiting li", { hasText: "Not this." });
     await queued.getByRole("button", { name: "Take back" }).click();
     await expect.poll(() => queued.count()).toBe(0);
@@ -170,8 +170,8 @@ describe("while a run is active", () => {
     await urgent.getByText("The agent reads this before the next step").waitFor();
     open();
     await sees(page, "Answer 2.");
-    expect(await said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then that."]);
-    expect(await page.getByText("Queued").count()).toBe(0);
+    await expect.poll(() => said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then that."]);
+    await expect.poll(() => page.getByText("Queued").count()).toBe(0);
   });
 
   test("the text before a stop is kept after a reload, and can be continued", async () => {
@@ -191,8 +191,10 @@ describe("while a run is active", () => {
     await page.screenshot({ path: "screenshots/stopped-answer.png" });
     await page.getByRole("button", { name: "Continue" }).click();
     await sees(page, "The end.");
-    expect(await page.getByRole("button", { name: "Continue" }).filter({ visible: true }).count()).toBe(0);
-    expect(await said(page)).toEqual(["A tale."]);
+    await expect
+      .poll(() => page.getByRole("button", { name: "Continue" }).filter({ visible: true }).count())
+      .toBe(0);
+    await expect.poll(() => said(page)).toEqual(["A tale."]);
   });
 
   test("it can be stopped", async () => {

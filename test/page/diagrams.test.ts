@@ -42,8 +42,8 @@ describe("a diagram in an answer", () => {
     await back.waitFor();
     const drawing = page.frameLocator("iframe[title=Diagram]");
     await drawing.getByText("Look it up").waitFor();
-    expect(await page.locator("pre", { hasText: "flowchart" }).isVisible()).toBe(false);
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Show source");
+    await expect.poll(() => page.locator("pre", { hasText: "flowchart" }).isVisible()).toBe(false);
+    await expect.poll(() => page.evaluate("document.activeElement.textContent")).toBe("Show source");
     const parts = async () => (await frameOf(page))?.evaluate("document.body.childElementCount");
     const drawn = await parts();
     for (const [width, theme] of [
@@ -62,15 +62,15 @@ describe("a diagram in an answer", () => {
       expect(await tab.barriers()).toEqual([]);
       await tab.screenshot(`page-diagram-${width}`);
       // A new drawing replaces the one before.
-      expect(await parts()).toBe(drawn);
+      await expect.poll(() => parts()).toBe(drawn);
     }
     await page.emulateMedia({ media: "print" });
-    expect(await page.locator("iframe").isVisible()).toBe(true);
+    await expect.poll(() => page.locator("iframe").isVisible()).toBe(true);
     await page.emulateMedia({ media: "screen" });
     await back.focus();
     await page.keyboard.press("Enter");
     await page.locator("pre", { hasText: "flowchart" }).waitFor();
-    expect(await page.locator("iframe").count()).toBe(0);
+    await expect.poll(() => page.locator("iframe").count()).toBe(0);
     expect(await tab.harm()).toEqual([]);
   });
 
@@ -89,9 +89,10 @@ describe("a diagram in an answer", () => {
       .nth(2)
       .getByText("The diagram is too large. It can have at most 10,000 characters")
       .waitFor();
-    for (const block of await blocks.all()) expect(await block.locator("pre code").isVisible()).toBe(true);
-    expect(await page.locator("iframe").count()).toBe(0);
-    expect(await page.getByRole("button", { name: "Draw", exact: true }).count()).toBe(3);
+    for (const block of await blocks.all())
+      await expect.poll(() => block.locator("pre code").isVisible()).toBe(true);
+    await expect.poll(() => page.locator("iframe").count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "Draw", exact: true }).count()).toBe(3);
     expect(await tab.barriers()).toEqual([]);
     await tab.screenshot("page-diagram-undrawn");
     expect(await tab.harm()).toEqual([]);
@@ -151,18 +152,16 @@ describe("a hostile diagram", () => {
       await blocks.nth(at).locator("iframe:not(.is-waiting), .problem").waitFor();
     }
     for (const frame of page.frames().filter((each) => each !== page.mainFrame())) {
-      expect(await frame.evaluate("self.origin")).toBe("null");
-      expect(await frame.locator("a, script:not(body > script), iframe, img").count()).toBe(0);
+      await expect.poll(() => frame.evaluate("self.origin")).toBe("null");
+      await expect.poll(() => frame.locator("a, script:not(body > script), iframe, img").count()).toBe(0);
     }
     const wayOut = page.frameLocator("iframe").first().locator(".node", { hasText: "Way out" });
     await wayOut.click({ force: true });
     await tab.screenshot("page-diagram-hostile");
     expect(asked).toEqual([]);
-    expect(await page.evaluate("[window.pwned, location.hash, window.breaches]")).toEqual([
-      undefined,
-      "#/t/drawn",
-      [],
-    ]);
+    await expect
+      .poll(() => page.evaluate("[window.pwned, location.hash, window.breaches]"))
+      .toEqual([undefined, "#/t/drawn", []]);
     // What the policy of the frames has refused.
     tab.errors.length = 0;
   });

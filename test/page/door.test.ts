@@ -25,8 +25,8 @@ test("the form for a key is in the middle, has the focus, and explains where key
   const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
   const tab = await seen(url);
   await tab.page.getByText("Ask your operator for one.").waitFor();
-  expect(await focused(tab.page)).toBe("password");
-  expect(await tab.page.getByRole("heading", { name: "Skein" }).locator("svg").count()).toBe(1);
+  await expect.poll(() => focused(tab.page)).toBe("password");
+  await expect.poll(() => tab.page.getByRole("heading", { name: "Skein" }).locator("svg").count()).toBe(1);
   for (const width of WIDTHS) {
     await tab.look({ theme: "light", width, height: 800 });
     const [left, right, top, bottom] = await tab.page.evaluate<number[]>(`(() => {
@@ -60,12 +60,12 @@ describe("a new conversation", () => {
     expect([await field.inputValue(), await focused(page)]).toEqual(["<b>Count</b> to ten", "Message"]);
     await page.getByLabel("Agent").selectOption("clerk");
     await page.getByRole("button", { name: "File my letters" }).waitFor();
-    expect(await page.getByRole("button", { name: "What can you do?" }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "What can you do?" }).count()).toBe(0);
     await page.getByText("set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real one").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("heading", { name: "New conversation" }).click();
     await page.keyboard.press("n");
-    expect(await focused(page)).toBe("Message");
+    await expect.poll(() => focused(page)).toBe("Message");
     expect(errors).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ test("the navigation shows who is signed in, the server and its version, and a l
   const { version } = (await (await fetch(`${url}/health`)).json()) as { version: string };
   await page.getByTitle("Signed in as default of default").waitFor();
   await page.getByText(`${new URL(url).host} · ${version}`).waitFor();
-  expect(await page.getByRole("link", { name: "Docs" }).getAttribute("href")).toBe("docs");
+  await expect.poll(() => page.getByRole("link", { name: "Docs" }).getAttribute("href")).toBe("docs");
 });
 
 test("the page uses the text size that a person has set in the browser", async () => {
@@ -126,7 +126,7 @@ test("the page uses the text size that a person has set in the browser", async (
   const { page } = await seen(url);
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
   const size = () => page.evaluate<string>("getComputedStyle(document.documentElement).fontSize");
-  expect(await size()).toBe("15px");
+  await expect.poll(() => size()).toBe("15px");
   const session = await page.context().newCDPSession(page);
   await session.send("Page.enable");
   await session.send("Page.setFontSizes", { fontSizes: { standard: 32 } });

@@ -26,7 +26,7 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
     await page.getByRole("button", { name: "Stop", exact: false }).last().click();
     await announced(page, "Stopped");
     for (const wrong of ["This attempt failed.", "Done"])
-      expect(await page.getByText(wrong, { exact: true }).count()).toBe(0);
+      await expect.poll(() => page.getByText(wrong, { exact: true }).count()).toBe(0);
     await tab.go("#/runs", "Stopped");
     await page.getByLabel("Status").selectOption("Waiting for an answer");
     await sees(page, "No runs match these filters.");
@@ -45,8 +45,8 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
       await page.getByRole("button", { name: "Continue" }).waitFor();
       await sees(page, "Stopped here.");
       await announced(page, "Stopped");
-      expect(await page.locator(".status-line .unseen").count()).toBe(1);
-      expect(await page.locator(".run-note").count()).toBe(0);
+      await expect.poll(() => page.locator(".status-line .unseen").count()).toBe(1);
+      await expect.poll(() => page.locator(".run-note").count()).toBe(0);
     }
   });
 
@@ -66,7 +66,7 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
     const rowOf = (title: string) => page.locator(".thread", { hasText: title });
     await rowOf("A long tale").getByText("Cut off").waitFor();
     await rowOf("Say nothing").getByText("No answer").waitFor();
-    expect(await rowOf("Well?").locator(".status").count()).toBe(0);
+    await expect.poll(() => rowOf("Well?").locator(".status").count()).toBe(0);
     await tab.go("#/t/Well", "Yes.");
     await says(page, "Another long one");
     await rowOf("Well?").getByText("Cut off").waitFor();
@@ -94,7 +94,7 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
     await sees(page, "The model returned no answer.");
     await page.getByRole("button", { name: "Try again" }).click();
     await sees(page, "At last.");
-    expect(await page.getByText("The model returned no answer.").count()).toBe(0);
+    await expect.poll(() => page.getByText("The model returned no answer.").count()).toBe(0);
   });
 
   test("a run that was stopped after a step is stopped, and its conversation does not wait", async () => {
@@ -108,7 +108,7 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
     open();
     await announced(page, "Stopped");
     await page.getByRole("region", { name: "Conversations" }).getByText("Stopped").waitFor();
-    expect(await page.getByText("Waiting").count()).toBe(0);
+    await expect.poll(() => page.getByText("Waiting").count()).toBe(0);
     await tab.go("#/admin/runs", "Stopped");
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
   });

@@ -54,7 +54,7 @@ describe("the files on the page", () => {
     await page.getByRole("textbox", { name: "Text of notes/plan.md" }).fill("mine\n");
     await button("Save").click();
     await page.getByText("mine").waitFor();
-    expect(await read("notes/plan.md")).toBe("mine\n");
+    await expect.poll(() => read("notes/plan.md")).toBe("mine\n");
   });
 
   test("the agent's changes during an edit are shown, and lost only if the user agrees", async () => {
@@ -64,11 +64,11 @@ describe("the files on the page", () => {
     await write("notes/plan.md", "theirs\n");
     await button("Save").click();
     await page.getByText("This file was changed since you opened it").waitFor();
-    expect(await page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
-    expect(await read("notes/plan.md")).toBe("theirs\n");
+    await expect.poll(() => page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
+    await expect.poll(() => read("notes/plan.md")).toBe("theirs\n");
     await button("Save mine").click();
     await button("Edit").waitFor();
-    expect(await read("notes/plan.md")).toBe("mine\n");
+    await expect.poll(() => read("notes/plan.md")).toBe("mine\n");
   });
 
   test("the agent's changes at the moment of saving are not overwritten", async () => {
@@ -81,14 +81,14 @@ describe("the files on the page", () => {
     });
     await button("Save").click();
     await page.getByText("This file was changed since you opened it").waitFor();
-    expect(await page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
-    expect(await read("notes/plan.md")).toBe("theirs\n");
+    await expect.poll(() => page.getByRole("row", { name: "removed: theirs" }).count()).toBe(1);
+    await expect.poll(() => read("notes/plan.md")).toBe("theirs\n");
     await page.unroute("**/backend/files/notes/plan.md*");
     // Chromium's own line about the answer.
     expect(errors.splice(0).join()).toContain("412");
     await button("Save mine").click();
     await button("Edit").waitFor();
-    expect(await read("notes/plan.md")).toBe("mine\n");
+    await expect.poll(() => read("notes/plan.md")).toBe("mine\n");
   });
 
   test("typed text survives closing its dialog, with the file that it was based on", async () => {
@@ -98,7 +98,9 @@ describe("the files on the page", () => {
     await button("Close").click();
     await write("notes/plan.md", "theirs\n");
     await open("plan.md");
-    expect(await page.getByRole("textbox", { name: "Text of notes/plan.md" }).inputValue()).toBe("mine\n");
+    await expect
+      .poll(() => page.getByRole("textbox", { name: "Text of notes/plan.md" }).inputValue())
+      .toBe("mine\n");
     await button("Save").click();
     await page.getByText("This file was changed since you opened it").waitFor();
   });
@@ -114,7 +116,7 @@ describe("the files on the page", () => {
     await button("a b.txt").waitFor();
     await choose("second");
     await page.getByRole("dialog", { name: "Replace files?" }).waitFor();
-    expect(await read("a%20b.txt")).toBe("first");
+    await expect.poll(() => read("a%20b.txt")).toBe("first");
     await button("Replace").click();
     await expect.poll(() => read("a%20b.txt")).toBe("second");
   });
@@ -128,7 +130,7 @@ describe("the files on the page", () => {
     await page.getByRole("img", { name: "picture.txt" }).waitFor();
     await open("Close", "drawing.png");
     await page.getByText(svg).waitFor();
-    expect(await page.getByRole("dialog").getByRole("img").count()).toBe(0);
+    await expect.poll(() => page.getByRole("dialog").getByRole("img").count()).toBe(0);
     await button("Close").click();
     expect(await harm()).toEqual([]);
   });
@@ -159,7 +161,7 @@ describe("the files on the page", () => {
     await open("Delete");
     await page.getByRole("group").getByRole("button", { name: "Delete" }).click();
     await button("long.log").waitFor({ state: "detached" });
-    expect(await read("long.log")).toContain("not_found");
+    await expect.poll(() => read("long.log")).toContain("not_found");
     expect(errors).toEqual([]);
   });
 

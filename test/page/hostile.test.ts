@@ -125,9 +125,9 @@ describe("text from a model, a tool or a web page", () => {
       `[...document.querySelectorAll("main a[href]")].map((link) => link.getAttribute("href"))`,
     );
     for (const address of addresses) expect(address).toMatch(/^(https?:|mailto:|#|\/\/)/);
-    expect(
-      await tab.page.locator("main img[src^=http], main iframe, main form[action], main base").count(),
-    ).toBe(0);
+    await expect
+      .poll(() => tab.page.locator("main img[src^=http], main iframe, main form[action], main base").count())
+      .toBe(0);
   });
 
   test("is shown as text even if it consists of HTML and Markdown symbols", async () => {

@@ -39,7 +39,7 @@ test("the tabs next to a conversation are all visible while it has todos and que
   await page.goto(`${url}/#/t/${thread}`);
   for (const tab of ["Todos 0/2", "Questions 2"]) await page.getByRole("tab", { name: tab }).waitFor();
   const tabs = `document.querySelector(".details > .tabs")`;
-  expect(await page.evaluate(`${tabs}.scrollWidth - ${tabs}.clientWidth`)).toBe(0);
+  await expect.poll(() => page.evaluate(`${tabs}.scrollWidth - ${tabs}.clientWidth`)).toBe(0);
 });
 
 describe("a call that needs an approval", () => {
@@ -47,7 +47,7 @@ describe("a call that needs an approval", () => {
     const { page, card, messages } = await asked([{ call: [execute(LONG)] }, { say: "It ran." }]);
     const allow = card("execute").getByRole("button", { name: "Allow" });
     await allow.waitFor();
-    expect(await allow.isDisabled()).toBe(true);
+    await expect.poll(() => allow.isDisabled()).toBe(true);
     await page.getByRole("button", { name: "Show the end" }).click();
     await allow.click();
     await page.getByText("Nothing needs your attention.").waitFor();
@@ -62,7 +62,7 @@ describe("a call that needs an approval", () => {
     await page.goto(`${url}/#/t/${thread}`);
     await page.locator(".question").nth(6).waitFor();
     await page.getByRole("button", { name: "Show the end" }).waitFor();
-    expect(await page.getByText("There is more to read.").count()).toBe(1);
+    await expect.poll(() => page.getByText("There is more to read.").count()).toBe(1);
   });
 
   test("shows hidden parts", async () => {
@@ -78,7 +78,7 @@ describe("a call that needs an approval", () => {
     await card("execute").getByRole("button", { name: "Deny, because…" }).click();
     await page.keyboard.type("Use the trash.");
     await page.reload();
-    expect(await card("execute").getByRole("textbox").inputValue()).toBe("Use the trash.");
+    await expect.poll(() => card("execute").getByRole("textbox").inputValue()).toBe("Use the trash.");
     await card("execute").getByRole("button", { name: "Deny", exact: true }).click();
     await expect.poll(messages).toContain("Use the trash.");
   });
@@ -89,7 +89,9 @@ describe("a call that needs an approval", () => {
     await card("execute").getByRole("button", { name: "Edit…" }).click();
     await card("execute").getByRole("textbox", { name: "timeout" }).fill("5s");
     await card("execute").getByText("This is not JSON").waitFor();
-    expect(await card("execute").getByRole("button", { name: "Run it like this" }).isDisabled()).toBe(true);
+    await expect
+      .poll(() => card("execute").getByRole("button", { name: "Run it like this" }).isDisabled())
+      .toBe(true);
     await card("execute").getByRole("textbox", { name: "timeout" }).fill("6");
     await card("execute").getByRole("textbox", { name: "command" }).fill("echo right");
     await card("execute").getByRole("button", { name: "Run it like this" }).click();
@@ -131,7 +133,8 @@ test("several questions of a run are answered together, and later means neither 
   await card("Whose name?").getByRole("textbox").fill("Ada's");
   await card("Whose name?").getByRole("textbox").press("Enter");
   await expect.poll(messages).toContain("Thanks.");
-  for (const answer of ["green", "apple, plum", "Ada's"]) expect(await messages()).toContain(answer);
+  for (const answer of ["green", "apple, plum", "Ada's"])
+    await expect.poll(() => messages()).toContain(answer);
 });
 
 test("tabs share one stream of changes, and another tab takes over when the first is closed", async () => {
@@ -165,15 +168,17 @@ test("a question about a file change shows the difference, which must be viewed 
   expect(errors.splice(0).join()).toContain("404");
   const allow = (name: string) => card(name).getByRole("button", { name: "Allow", exact: true });
   await allow("write_file").waitFor();
-  expect(await allow("write_file").isDisabled()).toBe(true);
+  await expect.poll(() => allow("write_file").isDisabled()).toBe(true);
   await page.getByRole("button", { name: "Show the end" }).click();
   await allow("write_file").click();
 
   await card("edit_file").getByText("compared with the current file").waitFor();
   const lines = (kind: string) => card("edit_file").locator(`tr.${kind} code`).allTextContents();
-  expect(await lines("removed")).toEqual(["line 3"]);
-  expect(await lines("added")).toEqual(["line three⟨U+202E⟩", "and more⟨U+000D⟩"]);
-  expect(await lines("same")).toEqual(["line 0", "line 1", "line 2", "line 4", "line 5", "line 6"]);
+  await expect.poll(() => lines("removed")).toEqual(["line 3"]);
+  await expect.poll(() => lines("added")).toEqual(["line three⟨U+202E⟩", "and more⟨U+000D⟩"]);
+  await expect
+    .poll(() => lines("same"))
+    .toEqual(["line 0", "line 1", "line 2", "line 4", "line 5", "line 6"]);
   await card("edit_file").getByRole("button", { name: "Show the arguments" }).click();
   await card("edit_file").getByText("old_text").waitFor();
   await allow("edit_file").click();

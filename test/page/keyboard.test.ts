@@ -105,16 +105,16 @@ describe("without a mouse", () => {
     await page.locator(".brand").focus();
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Shift+Tab");
-    expect(await focused()).toBe("To the message field");
+    await expect.poll(() => focused()).toBe("To the message field");
     await page.keyboard.press("Enter");
-    expect(await focused()).toBe("Message");
+    await expect.poll(() => focused()).toBe("Message");
 
     const stops = `[...document.querySelectorAll(".thread :is(a, button)")].filter((each) => each.tabIndex >= 0).length`;
-    expect(await page.evaluate(stops)).toBe(2);
+    await expect.poll(() => page.evaluate(stops)).toBe(2);
     await page.locator(".thread > a").first().focus();
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowRight");
-    expect(await focused()).toBe("Rename or delete First.");
+    await expect.poll(() => focused()).toBe("Rename or delete First.");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
   });
@@ -188,13 +188,13 @@ describe("without a mouse", () => {
     await page.keyboard.press("Control+K");
     await page.keyboard.type("usage");
     await page.keyboard.press("Enter");
-    expect(await message.inputValue()).toBe("");
-    expect(await page.evaluate("location.hash")).toBe("#/");
+    await expect.poll(() => message.inputValue()).toBe("");
+    await expect.poll(() => page.evaluate("location.hash")).toBe("#/");
     loading.resolve();
     await page.getByRole("option", { name: /^View Usage/, selected: true }).waitFor();
     await page.keyboard.press("Enter");
     await page.waitForURL(/#\/usage$/);
-    expect(await page.getByRole("article").count()).toBe(0);
+    await expect.poll(() => page.getByRole("article").count()).toBe(0);
   });
 
   test("the focus is visible in every view", async () => {

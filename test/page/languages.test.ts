@@ -9,21 +9,21 @@ test("texts, numbers and dates use one language, which a person can choose", asy
   await runs(url, "one", { input: "Go." });
   const { page, go } = await seen(url);
   const language = () => page.evaluate("document.documentElement.lang");
-  expect(await language()).toBe("en-US");
+  await expect.poll(() => language()).toBe("en-US");
   await go("#/settings", "Language");
   const reloaded = page.waitForEvent("load");
   await page.getByLabel("Deutsch").click();
   await reloaded;
   await page.getByRole("heading", { name: "Einstellungen" }).waitFor();
-  expect(await language()).toBe("de");
+  await expect.poll(() => language()).toBe("de");
   await go("#/runs", /\d,\d s|\d ms/);
   await page.getByRole("heading", { name: "Läufe" }).click();
   await page.keyboard.press("?");
   await page.getByText("Nächste Unterhaltung").waitFor();
-  expect(await page.locator(".keys dd", { hasText: /\b(the|conversation)\b/ }).count()).toBe(0);
-  expect(await page.locator(".keys kbd").allTextContents()).toEqual(
-    expect.arrayContaining(["Strg", "Umschalt", "Eingabe"]),
-  );
+  await expect.poll(() => page.locator(".keys dd", { hasText: /\b(the|conversation)\b/ }).count()).toBe(0);
+  await expect
+    .poll(() => page.locator(".keys kbd").allTextContents())
+    .toEqual(expect.arrayContaining(["Strg", "Umschalt", "Eingabe"]));
   await page.keyboard.press("Escape");
   await go("#/settings", "Sprache");
   await page.getByLabel("Wie der Browser").click();
@@ -52,7 +52,7 @@ test("an error is shown in the page's language, with the server's own text below
   await page.keyboard.press("Enter");
   const note = page.getByRole("alert").filter({ hasText: "Der Anbieter des Modells lehnt die Anfrage ab." });
   await note.getByText("It has no room.").waitFor();
-  expect(await note.locator("[lang=en]").innerText()).toBe("It has no room.");
+  await expect.poll(() => note.locator("[lang=en]").innerText()).toBe("It has no room.");
   await page.evaluate(`location.hash = "#/runs"`);
   const cell = page.locator(".runs .problem");
   await cell.waitFor();

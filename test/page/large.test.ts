@@ -37,7 +37,7 @@ agents:
     const earlier = tab.page.getByText("Show earlier messages", { exact: true });
     while (await earlier.count()) await earlier.click();
     await tab.page.getByText("This was the first one.").first().scrollIntoViewIfNeeded();
-    expect(await tab.page.getByText("Step 500.", { exact: true }).count()).toBe(1);
+    await expect.poll(() => tab.page.getByText("Step 500.", { exact: true }).count()).toBe(1);
     await tab.page.getByLabel("Message", { exact: true }).fill("Another one.");
     await tab.page.keyboard.press("Enter");
     await tab.page.getByText("Another one.").first().waitFor();

@@ -137,8 +137,8 @@ test("a person with only the scope `read` finds no control that writes", async (
   expect(places).toBeGreaterThan(500);
   await go("#/t/t1", "Read me.");
   for (const name of ["Send", "Rewrite", "Retry", "Fork", "Delete"])
-    expect(await page.getByRole("button", { name }).count(), name).toBe(0);
-  expect(await page.getByRole("link", { name: "New conversation" }).count()).toBe(0);
-  expect(await page.getByLabel("Message", { exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name }).count(), { message: name }).toBe(0);
+  await expect.poll(() => page.getByRole("link", { name: "New conversation" }).count()).toBe(0);
+  await expect.poll(() => page.getByLabel("Message", { exact: true }).count()).toBe(0);
   expect(errors.splice(0).filter((error) => !error.includes("401"))).toEqual([]);
 });

@@ -96,9 +96,9 @@ test("a missing conversation shows an error and a link to the start, and offers 
   const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/nowhere", "Conversation not found");
-  expect(await page.getByText("Connecting…").count()).toBe(0);
-  expect(await page.getByRole("tab").count()).toBe(0);
-  expect(await page.getByRole("button", { name: "Details" }).count()).toBe(0);
+  await expect.poll(() => page.getByText("Connecting…").count()).toBe(0);
+  await expect.poll(() => page.getByRole("tab").count()).toBe(0);
+  await expect.poll(() => page.getByRole("button", { name: "Details" }).count()).toBe(0);
   await page.getByRole("link", { name: "Go to the home page" }).click();
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
   expect(tab.errors.splice(0).join()).toContain("404");
@@ -124,7 +124,7 @@ test("the side of a conversation takes no space while it has nothing to show", a
   await tab.look({ theme: "light", width: 1440, height: 900 });
   await tab.go("#/t/one", "Short.");
   const width = () => tab.page.evaluate<number>(`document.querySelector("aside.details").offsetWidth`);
-  expect(await width()).toBeLessThan(60);
+  await expect.poll(() => width()).toBeLessThan(60);
   await tab.page.getByRole("tab", { name: "Files" }).click();
   await expect.poll(width).toBeGreaterThan(250);
   await tab.page.getByText("files that you upload or drop, appear here").waitFor();
@@ -137,7 +137,7 @@ test("a plan leaves space for the conversation's text: on a small screen it is a
   await tab.look({ theme: "light", width: 1024, height: 768 });
   await tab.go("#/t/full", "Done");
   const width = () => page.evaluate<number>(`document.querySelector(".messages").offsetWidth`);
-  expect(await width()).toBeGreaterThan(640);
+  await expect.poll(() => width()).toBeGreaterThan(640);
   await page.getByRole("tab", { name: "Todos 0/1" }).click();
   await page.getByRole("dialog", { name: "Details" }).getByText("Begin").waitFor();
   await tab.screenshot("page-side-drawer");
@@ -219,7 +219,7 @@ test("the button to the end is offered only while something is below the visible
   await page.getByText("1/2").waitFor();
   await page.evaluate(STILL);
   const toEnd = page.getByRole("button", { name: "Go to the end" });
-  expect(await toEnd.count()).toBe(0);
+  await expect.poll(() => toEnd.count()).toBe(0);
   await page.setViewportSize({ width: 1280, height: 260 });
   await toEnd.waitFor();
 });

@@ -72,13 +72,16 @@ describe("an answer", () => {
   test("leads from a footnote's mark to its text and back, and stays in its view", async () => {
     const { page } = await saying("A claim[^page].\n\n[^page]: Where it is *from*.");
     await page.getByRole("button", { name: "Footnote 1", exact: true }).click();
-    expect(await page.evaluate("document.activeElement.textContent")).toContain("Where it is from.");
+    await expect
+      .poll(() => page.evaluate("document.activeElement.textContent"))
+      .toContain("Where it is from.");
     await page.getByRole("button", { name: "Back to the text of footnote 1" }).click();
-    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("Footnote 1");
-    expect(await page.evaluate("[location.hash, document.querySelectorAll('#page').length]")).toEqual([
-      "#/t/words",
-      1,
-    ]);
+    await expect
+      .poll(() => page.evaluate("document.activeElement.getAttribute('aria-label')"))
+      .toBe("Footnote 1");
+    await expect
+      .poll(() => page.evaluate("[location.hash, document.querySelectorAll('#page').length]"))
+      .toEqual(["#/t/words", 1]);
   });
 
   test("is rendered as Markdown in a model's reasoning too", async () => {
@@ -88,7 +91,7 @@ describe("an answer", () => {
     await go("#/t/words", "Thought of.");
     await page.locator(".thought > summary").click();
     await page.locator(".thought strong", { hasText: "Planning" }).waitFor();
-    expect(await page.locator(".thought").innerText()).not.toContain("**");
+    await expect.poll(() => page.locator(".thought").innerText()).not.toContain("**");
   });
 
   test("is written from right to left if its text is, and so is the person's message", async () => {
@@ -120,12 +123,14 @@ describe("an answer", () => {
     );
     await tab.page.locator("math").nth(2).waitFor();
     const { page } = tab;
-    expect(await page.locator("mfrac").count()).toBe(1);
+    await expect.poll(() => page.locator("mfrac").count()).toBe(1);
     await page.getByText("Broken: \\(\\frac{1}{\\)", { exact: true }).waitFor();
     await page.getByText("It costs $5 or $10.", { exact: true }).waitFor();
-    expect(
-      await page.locator(".answer [style], .answer math [href], .answer math [id], .answer img").count(),
-    ).toBe(0);
+    await expect
+      .poll(() =>
+        page.locator(".answer [style], .answer math [href], .answer math [id], .answer img").count(),
+      )
+      .toBe(0);
     expect(await tab.harm()).toEqual([]);
     expect(await tab.barriers()).toEqual([]);
     await tab.look({ theme: "dark", width: 390, height: 900 });
@@ -148,12 +153,13 @@ describe("an answer", () => {
     await page.locator(".code-keyword", { hasText: "def" }).waitFor();
     await page.locator(".code-addition").waitFor();
     const blocks = page.locator(".code-block");
-    expect(await blocks.nth(0).locator("code").textContent()).toBe(
-      "// A note\nconst text: string = 'a' + 2;",
-    );
-    for (const plain of [2, 5]) expect(await blocks.nth(plain).locator("[class^=code-]").count()).toBe(0);
-    expect(await blocks.nth(5).locator("code").textContent()).toBe(long.trimEnd());
-    expect(await page.locator(".answer [style]").count()).toBe(0);
+    await expect
+      .poll(() => blocks.nth(0).locator("code").textContent())
+      .toBe("// A note\nconst text: string = 'a' + 2;");
+    for (const plain of [2, 5])
+      await expect.poll(() => blocks.nth(plain).locator("[class^=code-]").count()).toBe(0);
+    await expect.poll(() => blocks.nth(5).locator("code").textContent()).toBe(long.trimEnd());
+    await expect.poll(() => page.locator(".answer [style]").count()).toBe(0);
     expect(await tab.harm()).toEqual([]);
     await page.emulateMedia({ reducedMotion: "reduce" });
     for (const theme of ["light", "dark"] as const) {
@@ -195,14 +201,14 @@ describe("an answer", () => {
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
-    expect(await page.getByRole("button", { name: "other.md" }).count()).toBe(0);
+    await expect.poll(() => page.getByRole("button", { name: "other.md" }).count()).toBe(0);
     await page.getByRole("button", { name: "nothing", exact: true }).click();
     await page.getByText("There is no file missing.md in the workspace.").waitFor();
     await page.getByRole("img", { name: "A chart" }).waitFor();
     await page.getByRole("button", { name: "Show picture no-picture.png" }).waitFor();
     const link = page.getByRole("link", { name: "Open picture from elsewhere.example" });
-    expect(await link.getAttribute("rel")).toContain("noreferrer");
-    expect(await page.locator(".answer a").count()).toBe(1);
+    await expect.poll(() => link.getAttribute("rel")).toContain("noreferrer");
+    await expect.poll(() => page.locator(".answer a").count()).toBe(1);
     expect(await tab.barriers()).toEqual([]);
     expect(await tab.harm()).toEqual([]);
     await tab.screenshot("page-workspace-links");

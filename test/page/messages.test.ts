@@ -59,7 +59,7 @@ test("a message's buttons are complete and cover no text, and a bubble is as wid
     );
     expect(short).toBeLessThan(60);
     expect(long).toBeGreaterThan(250);
-    expect(await tab.page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+    await expect.poll(() => tab.page.evaluate("document.documentElement.scrollWidth")).toBe(width);
     await tab.screenshot(`messages-${width}`);
   }
 });
@@ -137,7 +137,7 @@ test("a message that is edited or answered again keeps its versions, and navigat
   await page.waitForFunction(`document.activeElement.closest(".versions")`);
   await page.keyboard.press("Enter");
   await sees(page, "2/2");
-  expect(await said(page)).toEqual(["Hello.", "Answer 1.", "To Norway.", "Answer 3."]);
+  await expect.poll(() => said(page)).toEqual(["Hello.", "Answer 1.", "To Norway.", "Answer 3."]);
 
   await you.nth(0).hover();
   await you.nth(0).getByRole("button", { name: "Retry" }).click();
@@ -165,7 +165,7 @@ test("a deleted conversation can be restored for ten seconds, and the server lea
   const row = page.locator(".thread");
   await removes();
   await page.getByRole("button", { name: "Undo" }).waitFor();
-  expect(await row.count()).toBe(0);
+  await expect.poll(() => row.count()).toBe(0);
   expect(await tab.barriers()).toEqual([]);
   await page.screenshot({ path: "screenshots/undo.png" });
   // Time passes by itself, too.
@@ -215,14 +215,14 @@ test("a closed tab keeps the text and files of a message, and signing out delete
   await again.goto(url);
   await signIn(again);
   await sees(again, "red.png");
-  expect(await field(again).inputValue()).toBe("Look at this");
+  await expect.poll(() => field(again).inputValue()).toBe("Look at this");
   await again.goto(`${url}/#/settings`);
   await again.getByRole("button", { name: "Sign out" }).click();
   await signIn(again);
   await again.goto(`${url}/#/`);
   await again.getByRole("button", { name: "Attach files" }).waitFor();
-  expect(await field(again).inputValue()).not.toBe("Look at this");
-  expect(await again.getByText("red.png").count()).toBe(0);
+  await expect.poll(() => field(again).inputValue()).not.toBe("Look at this");
+  await expect.poll(() => again.getByText("red.png").count()).toBe(0);
   tab.errors.length = 0;
 });
 
@@ -238,7 +238,7 @@ test("text that a person had typed before editing a message is restored afterwar
   await expect.poll(() => field(page).inputValue()).toBe("To Sweden.");
   await says(page, "To Norway.");
   await sees(page, "Answer 2.");
-  expect(await field(page).inputValue()).toBe("Half a thought");
+  await expect.poll(() => field(page).inputValue()).toBe("Half a thought");
 });
 
 test("a search result opens its message with the word marked, and Back and a reload return to the same position", async () => {
@@ -277,7 +277,7 @@ test("a search result opens its message with the word marked, and Back and a rel
   const hit = page.getByRole("option").filter({ hasText: "return straw.length" });
   await hit.waitFor();
   const isCut = `(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)(document.querySelector(".more-words"))`;
-  expect(await page.evaluate(isCut)).toBe(false);
+  await expect.poll(() => page.evaluate(isCut)).toBe(false);
   await hit.click();
   await page.locator(".code-keyword").waitFor();
   await expect.poll(() => page.evaluate(marked)).toEqual(["return straw.length"]);
@@ -347,7 +347,7 @@ test("a conversation can be shared by a link, which others of the tenant can rea
       await bob.screenshot(`shared-${theme}-${width}`);
       expect(await bob.barriers()).toEqual([]);
     }
-  expect(await bob.page.getByRole("button", { name: /Rewrite|Retry|Fork|Send/ }).count()).toBe(0);
+  await expect.poll(() => bob.page.getByRole("button", { name: /Rewrite|Retry|Fork|Send/ }).count()).toBe(0);
 
   await ada.page.getByRole("button", { name: "End", exact: true }).click();
   await sees(ada.page, "No link has been created.");
@@ -376,7 +376,7 @@ test("an answer can be rated with a comment by keyboard, shows its rating after 
     }
   await page.keyboard.press("Enter");
   await words.waitFor({ state: "detached" });
-  expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Bad answer");
+  await expect.poll(() => page.evaluate("document.activeElement.ariaLabel")).toBe("Bad answer");
   const kept = async () => (await json(`${url}/threads/one/feedback`)).items;
   await expect.poll(kept).toMatchObject([{ rating: "down", comment: "none. It is not." }]);
 

@@ -19,7 +19,7 @@ describe("the trace of a run", () => {
     await tab.page.getByRole("button", { name: "Tool call, gate, in progress" }).waitFor();
     open();
     await tab.page.getByRole("button", { name: /^Tool call, gate, \d/ }).waitFor();
-    expect(await tab.page.getByRole("button", { name: /^Model call, / }).count()).toBe(2);
+    await expect.poll(() => tab.page.getByRole("button", { name: /^Model call, / }).count()).toBe(2);
   });
 
   test("explains how the server can record model requests", async () => {
@@ -125,7 +125,7 @@ test("the runs of all threads appear when they start, change when they end, and 
   await row.getByText("Done").waitFor();
   await page.getByLabel("Status").selectOption("Failed");
   await page.getByText("No runs match these filters.").waitFor();
-  expect(await page.locator("main table").count()).toBe(0);
+  await expect.poll(() => page.locator("main table").count()).toBe(0);
   await page.getByLabel("Status").selectOption("Done");
   await row.getByRole("link", { name: /^Trace/ }).click();
   await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();
@@ -245,7 +245,7 @@ agents:
     await args.fill(text);
     await begin.press("Enter");
     await dialog.getByText(fault).waitFor();
-    expect(await page.evaluate("document.activeElement.value")).toBe(text);
+    await expect.poll(() => page.evaluate("document.activeElement.value")).toBe(text);
   }
   for (const [theme, width] of [
     ["light", 1440],

@@ -51,14 +51,14 @@ test("on a touch screen, Enter adds a new line, fields do not zoom, and every co
   const page = await phone(url);
   const field = page.getByLabel("Message", { exact: true });
   await field.waitFor();
-  expect(await page.evaluate("document.activeElement === document.body")).toBe(true);
+  await expect.poll(() => page.evaluate("document.activeElement === document.body")).toBe(true);
   await page.getByRole("button", { name: "What can you do?" }).waitFor();
-  expect(await tooSmall(page)).toEqual([]);
+  await expect.poll(() => tooSmall(page)).toEqual([]);
   await field.tap();
   await page.keyboard.type("one");
   await page.keyboard.press("Enter");
   await page.keyboard.type("two");
-  expect(await field.inputValue()).toBe("one\ntwo");
+  await expect.poll(() => field.inputValue()).toBe("one\ntwo");
   for (const [hash, text] of [
     ["#/t/said", "ok"],
     ["#/settings", "Colours"],
@@ -68,7 +68,7 @@ test("on a touch screen, Enter adds a new line, fields do not zoom, and every co
     await page.evaluate(`location.hash = "${hash}"`);
     await page.getByText(text).filter({ visible: true }).first().waitFor();
     expect([hash, await tooSmall(page)]).toEqual([hash, []]);
-    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBe(390);
   }
 });
 
@@ -96,14 +96,14 @@ test("Back closes a drawer and stays on the page; a link in it continues from wh
   await open();
   await drawer.getByRole("link", { name: "Hello." }).tap();
   await page.getByLabel("Messages").getByText("ok").waitFor();
-  expect(await drawer.count()).toBe(0);
+  await expect.poll(() => drawer.count()).toBe(0);
   await page.getByRole("button", { name: "Details" }).tap();
   await drawer.getByRole("tab", { name: "Files" }).tap();
   await expect.poll(() => page.evaluate("location.hash")).toBe("#/t/said/files");
-  expect(await drawer.count()).toBe(1);
+  await expect.poll(() => drawer.count()).toBe(1);
   await page.goBack();
   await drawer.waitFor({ state: "detached" });
-  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  await expect.poll(() => page.evaluate("location.hash")).toBe("#/t/said");
   await page.goBack();
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
 });
@@ -119,14 +119,14 @@ test("the address of a conversation's part opens it in the drawer, and Back lead
   await shows("Trace");
   await page.goBack();
   await drawer.waitFor({ state: "detached" });
-  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  await expect.poll(() => page.evaluate("location.hash")).toBe("#/t/said");
   await page.evaluate(`location.hash = "#/t/said/files"`);
   await shows("Files");
   await drawer.getByRole("tab", { name: "Events" }).tap();
   await shows("Events");
   await page.goBack();
   await drawer.waitFor({ state: "detached" });
-  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  await expect.poll(() => page.evaluate("location.hash")).toBe("#/t/said");
   const [ring, summary] = await page.evaluate<number[]>(`(() => {
     const heading = document.querySelector("main h1");
     heading.tabIndex = -1;
@@ -176,17 +176,23 @@ test("a printed page contains only the conversation, dark on light, with its car
   await page.reload();
   await go("#/t/said", "Seen in");
   await page.emulateMedia({ media: "print" });
-  expect(await page.evaluate("getComputedStyle(document.body).colorScheme")).toBe("light");
+  await expect.poll(() => page.evaluate("getComputedStyle(document.body).colorScheme")).toBe("light");
   await page.evaluate(`dispatchEvent(new Event("beforeprint"))`);
   await page.getByText(/^42\n/).waitFor();
   for (const name of ["navigation", "complementary", "textbox"] as const)
-    expect([name, await page.getByRole(name).filter({ visible: true }).count()]).toEqual([name, 0]);
-  expect(await page.getByRole("button").filter({ visible: true }).allInnerTexts()).toEqual(["the list", "1"]);
+    await expect
+      .poll(() => page.getByRole(name).filter({ visible: true }).count(), { message: name })
+      .toBe(0);
+  await expect
+    .poll(() => page.getByRole("button").filter({ visible: true }).allInnerTexts())
+    .toEqual(["the list", "1"]);
   await page.setViewportSize({ width: 794, height: 1123 });
   expect(
     await page.evaluate(`document.querySelector("table").getBoundingClientRect().right <= innerWidth`),
   ).toBe(true);
-  expect(await page.evaluate(`getComputedStyle(document.querySelector(".log")).overflow`)).toBe("visible");
+  await expect
+    .poll(() => page.evaluate(`getComputedStyle(document.querySelector(".log")).overflow`))
+    .toBe("visible");
   await page.evaluate(`dispatchEvent(new Event("afterprint"))`);
   await page.getByText(/^42\n/).waitFor({ state: "detached" });
 });

@@ -17,7 +17,7 @@ test("a schedule can be created with a preview of its next times, run, paused, c
   await form.getByLabel("Time zone").fill("Asia/Kathmandu");
   const times = form.getByRole("table", { name: "Next times" }).getByRole("row");
   await expect.poll(() => times.count()).toBe(6);
-  expect(await times.nth(1).innerText()).toMatch(/09:30/);
+  await expect.poll(() => times.nth(1).innerText()).toMatch(/09:30/);
   await form.getByLabel("Message").fill("Summarize.");
   await screenshot("page-schedule-form");
   await form.getByRole("button", { name: "Create schedule" }).click();

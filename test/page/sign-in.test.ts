@@ -51,7 +51,7 @@ describe("at an issuer", () => {
     await page.evaluate("globalThis.isSamePage = true");
     await expect.poll(() => state.grants.length).toBeGreaterThan(2);
     expect(new Set(state.grants)).toEqual(new Set(["authorization_code", "refresh_token"]));
-    expect(await page.evaluate("globalThis.isSamePage")).toBe(true);
+    await expect.poll(() => page.evaluate("globalThis.isSamePage")).toBe(true);
     onlyRefusals(errors);
   });
 
@@ -116,8 +116,8 @@ test("the next user of a tab sees nothing of the previous one", async () => {
   await signIn(await token({ sub: "bob" }));
   await page.getByRole("cell", { name: "bob" }).waitFor();
   await page.getByText("Your conversations appear here.").waitFor();
-  expect(await page.getByText("What Ada is up to").count()).toBe(0);
-  expect(await page.evaluate("sessionStorage.getItem('draft')")).toBe(null);
+  await expect.poll(() => page.getByText("What Ada is up to").count()).toBe(0);
+  await expect.poll(() => page.evaluate("sessionStorage.getItem('draft')")).toBe(null);
   onlyRefusals(errors);
 });
 
@@ -140,11 +140,11 @@ test("a second tab is signed in by the first; signing out in one signs out both,
   const third = await page.context().newPage();
   await third.goto(`${url}/#/settings`);
   await third.getByRole("cell", { name: "ada" }).waitFor();
-  expect(await third.evaluate<string>("JSON.stringify(localStorage)")).not.toContain("token");
+  await expect.poll(() => third.evaluate<string>("JSON.stringify(localStorage)")).not.toContain("token");
   await second.getByRole("button", { name: "Sign out" }).click();
   for (const each of [page, second, third]) {
     await each.getByLabel("Token").waitFor();
-    expect(await each.evaluate("sessionStorage.getItem('skein.credentials')")).toBe(null);
+    await expect.poll(() => each.evaluate("sessionStorage.getItem('skein.credentials')")).toBe(null);
   }
   onlyRefusals(errors);
 });

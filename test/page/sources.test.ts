@@ -32,9 +32,9 @@ test("an answer lists its sources with their titles, and loads nothing from them
   const links = answer.getByRole("link");
   const host = `127.0.0.1:${web.port}`;
   const listed = [`Wool ⟨U+202E⟩dna ${host}`, `/felt ${host}`];
-  expect(await links.allInnerTexts()).toEqual(listed);
-  expect(await links.first().getAttribute("rel")).toBe("noopener noreferrer nofollow");
-  expect(await page.getByText("pages were read").count()).toBe(1);
+  await expect.poll(() => links.allInnerTexts()).toEqual(listed);
+  await expect.poll(() => links.first().getAttribute("rel")).toBe("noopener noreferrer nofollow");
+  await expect.poll(() => page.getByText("pages were read").count()).toBe(1);
   for (const width of [1280, 390]) {
     await tab.look({ theme: width === 390 ? "dark" : "light", width, height: 800 });
     await tab.screenshot(`page-sources-${width}`);
@@ -46,8 +46,8 @@ test("an answer lists its sources with their titles, and loads nothing from them
   await page.reload();
   await page.getByText("I read nothing more.").waitFor();
   await page.getByText("2 pages were read").click();
-  expect(await links.allInnerTexts()).toEqual(listed);
-  expect(await page.getByText(/was read|were read/).count()).toBe(1);
+  await expect.poll(() => links.allInnerTexts()).toEqual(listed);
+  await expect.poll(() => page.getByText(/was read|were read/).count()).toBe(1);
   expect(web.heard.filter(({ path }) => path === "/wool")).toHaveLength(2);
   expect(await harm()).toEqual([]);
 });

@@ -60,21 +60,21 @@ test("the tab shows its content, and that a run is active, waiting, or finished 
 
   await page.evaluate(`location.hash = "#/settings"`);
   await page.getByLabel("Notify me when a run ends").check();
-  expect(await page.evaluate("[asked, Notification.permission]")).toEqual([1, "granted"]);
+  await expect.poll(() => page.evaluate("[asked, Notification.permission]")).toEqual([1, "granted"]);
   await page.evaluate(`location.hash = "#/t/report"`);
   await expect.poll(title).toBe("Quarterly report · Skein");
 
   await page.evaluate("hide(true)");
   const run = runs(url, "report", { input: "Write it." });
   await expect.poll(title).toBe("● Quarterly report · Skein");
-  expect(await icon(page)).toContain("data:image/svg+xml");
+  await expect.poll(() => icon(page)).toContain("data:image/svg+xml");
   open();
   await run;
   await expect.poll(title).toBe("✓ Quarterly report · Skein");
   await expect.poll(() => page.evaluate("shown")).toEqual(["Quarterly report: Finished"]);
   await page.evaluate("hide(false)");
   await expect.poll(title).toBe("Quarterly report · Skein");
-  expect(await icon(page)).toBe(plain);
+  await expect.poll(() => icon(page)).toBe(plain);
 
   await page.evaluate("hide(true)");
   await runs(url, "report", { input: "May you?" });
@@ -92,5 +92,5 @@ test("the browser asks about notifications only when they are turned on", async 
   await page.evaluate("hide(true)");
   await runs(url, "other", { input: "Go." });
   await expect.poll(() => page.title()).toBe("✓ New conversation · Skein");
-  expect(await page.evaluate("[asked, shown]")).toEqual([0, []]);
+  await expect.poll(() => page.evaluate("[asked, shown]")).toEqual([0, []]);
 });

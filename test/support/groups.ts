@@ -6,7 +6,7 @@ import { numberOfCommit } from "../../script/commit-number.ts";
 
 /** `npm run check` has them: they read sources and documents, or try the tests' own tools. */
 const ABOUT_SOURCES = [
-  "test/{functions,long-work,names,prose,release,rooms,sentences}.test.ts",
+  "test/{functions,long-work,names,prose,release,rooms,sentences,waiting}.test.ts",
   "test/bench/*.test.ts",
   "test/examples/docs.test.ts",
   "test/support/{flaky,needing}.test.ts",

@@ -34,7 +34,7 @@ describe("a page with useChat on another origin", () => {
     await tab.page.reload();
     await chat.reads("word59");
     await chat.is("ready");
-    expect(await chat.all()).toEqual(["Tell me.", WORDS]);
+    await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
   });
 
   test("shows an error if the server dies during an answer, and the whole answer once the server is back", async () => {
@@ -58,14 +58,14 @@ describe("a page with useChat on another origin", () => {
     await tab.page.reload();
     await chat.reads("word59");
     await chat.is("ready");
-    expect(await chat.all()).toEqual(["Tell me.", WORDS]);
+    await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
   });
 
   test("works with its user's key, and not without one", async () => {
     const config = { store: "sqlite", auth: { scheme: "api_key" }, backends: { allow_local: true } };
     const { server, origin, tab, chat } = await open({ config });
     await chat.say("Let me in.");
-    expect(await chat.error()).toContain("Authorization");
+    await expect.poll(() => chat.error()).toContain("Authorization");
     expect(tab.errors.splice(0)).toEqual([expect.stringContaining("401")]);
     const { documents, close } = openSqliteKeyFile(join(server.dir, "data"));
     const keys = createApiKeys(documents);

@@ -19,8 +19,8 @@ test("a page with useChat shows the output of `npm start`: the demo's text, its 
   await chat.is("ready");
   await chat.reads("their sum is 385");
   const called = ["write_todos", "write_file", "read_file", "ls", "execute", "write_todos"];
-  expect(await tab.page.getByRole("heading").allInnerTexts()).toEqual(
-    called.map((name) => `${name}: output-available`),
-  );
+  await expect
+    .poll(() => tab.page.getByRole("heading").allInnerTexts())
+    .toEqual(called.map((name) => `${name}: output-available`));
   await tab.screenshot("ai-sdk-demo");
 });

@@ -30,10 +30,10 @@ describe("a page with useStream on another origin", () => {
     expect(all).toContain("You wrote: “Hello from a page.”");
     expect(all).toContain("their sum is 385");
     const called = ["write_todos", "write_file", "read_file", "ls", "execute", "write_todos"];
-    expect(await tab.page.getByRole("heading").allInnerTexts()).toEqual(
-      called.map((name) => `${name}: success`),
-    );
-    expect(await tab.page.getByRole("listitem").allInnerTexts()).toContain("Run it: completed");
+    await expect
+      .poll(() => tab.page.getByRole("heading").allInnerTexts())
+      .toEqual(called.map((name) => `${name}: success`));
+    await expect.poll(() => tab.page.getByRole("listitem").allInnerTexts()).toContain("Run it: completed");
     await tab.screenshot("langgraph-demo");
   });
 
@@ -49,7 +49,7 @@ describe("a page with useStream on another origin", () => {
     release();
     await chat.reads("word59");
     await chat.is("ready");
-    expect(await chat.all()).toEqual(["Tell me.", WORDS]);
+    await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
     expect(await statusesOn(server, tab)).toEqual(["success"]);
     expect(tab.errors.splice(0)).toEqual([expect.stringContaining("net::ERR_")]);
   });
@@ -66,6 +66,6 @@ describe("a page with useStream on another origin", () => {
     const { messages } = await threadOf(server, tab);
     expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
     expect(messages.at(-1)).not.toEqual(before);
-    expect(await chat.all()).toHaveLength(2);
+    await expect.poll(() => chat.all()).toHaveLength(2);
   });
 });

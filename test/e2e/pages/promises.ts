@@ -109,7 +109,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     release();
     await chat.reads("word59");
     await chat.is("ready");
-    expect(await chat.all()).toEqual(["Tell me.", WORDS]);
+    await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
     expect(await statusesOn(server, tab)).toEqual(["success"]);
   });
 
@@ -130,14 +130,14 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { tab, chat } = await open({ script: JSON.stringify([{ say: "Half of", fail }]) });
     await chat.say("Go.");
-    expect(await chat.error()).toContain("The provider said no.");
+    await expect.poll(() => chat.error()).toContain("The provider said no.");
     for (const logged of tab.errors.splice(0)) expect(logged).toContain("The provider said no.");
   });
 
   test("can neither send nor read if the operator has not allowed its origin", async () => {
     const { server, tab, chat } = await open({ config: { cors: { origins: ["https://app.example"] } } });
     await chat.say("Let me in.");
-    expect(await chat.error()).toContain("fetch");
+    await expect.poll(() => chat.error()).toContain("fetch");
     expect(tab.errors.splice(0)).toContainEqual(expect.stringContaining("blocked by CORS policy"));
     expect(await (await fetch(`${server.url}/threads`)).json()).toMatchObject({ items: [] });
   });

@@ -1,0 +1,14 @@
+// A page in a browser draws a little later than its data arrives, so tests wait for what they expect of it.
+
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+/** An expectation of a value that Playwright returns at once, before the page has drawn the latest data. */
+const READ_ONCE =
+  /expect\(\s*await\s[^;]*?\.(?:all|allInnerTexts|allTextContents|count|getAttribute|innerText|inputValue|isChecked|isDisabled|isVisible|textContent)\(/;
+
+test("an expectation of a page waits for what it expects", () => {
+  const files = globSync("test/{page,e2e/pages}/**/*.ts");
+  expect(files.length).toBeGreaterThan(50);
+  expect(files.filter((file) => READ_ONCE.test(readFileSync(file, "utf8")))).toEqual([]);
+});
