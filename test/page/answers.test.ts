@@ -3,7 +3,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import type { Turn } from "../../src/agent/models/scripted.ts";
-import { test } from "../support/chromium.ts";
+import { type TabOptions, test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
@@ -26,9 +26,9 @@ const says = async (page: Page, text: string) => {
   await page.keyboard.press("Enter");
 };
 
-async function asked(script: readonly Turn[]) {
+async function asked(script: readonly Turn[], options: TabOptions = {}) {
   const { url } = await startServer({ agents: AGENTS, script });
-  const { page } = await seen(url);
+  const { page } = await seen(url, options);
   await says(page, "Go.");
   await page.locator("article.question").first().waitFor();
   return page;
@@ -46,7 +46,7 @@ describe("while the agent waits", () => {
   });
 
   test("a question counts the last minutes down, and says when it has expired", async () => {
-    const page = await asked([{ call: [execute("echo one")] }]);
+    const page = await asked([{ call: [execute("echo one")] }], { ownContext: true });
     const { items } = await json(`${new URL(page.url()).origin}/interrupts`);
     const [{ expires_at: at }] = items as unknown as [{ expires_at: string }];
     for (const [ms, text] of [

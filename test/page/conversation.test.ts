@@ -181,14 +181,14 @@ describe("while a run is active", () => {
           ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 100 }
           : { say: "The end." },
     });
-    const { page } = await seen(url);
+    const { page, screenshot } = await seen(url);
     await says(page, "A tale.");
     await sees(page, "Once upon a time");
     await page.getByRole("button", { name: "Stop", exact: false }).last().click();
     await sees(page, "Stopped here.");
     await page.reload();
     await sees(page, "Once upon a time");
-    await page.screenshot({ path: "screenshots/stopped-answer.png" });
+    await screenshot("page-stopped-answer");
     await page.getByRole("button", { name: "Continue" }).click();
     await sees(page, "The end.");
     await expect

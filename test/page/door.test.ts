@@ -87,6 +87,7 @@ test("the first view requests each list once", async () => {
   const { url } = await startServer({ agents: AGENTS });
   const asked: string[] = [];
   const { page } = await openTab(url, {
+    ownContext: true,
     before: async (opened) => {
       await opened.clock.install();
       opened.on("request", (request) => {

@@ -116,7 +116,7 @@ const said = (page: Page) => page.locator(".said > .words, .answer > .markdown")
 
 test("a message that is edited or answered again keeps its versions, and navigation between them", async () => {
   const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
-  const { page, barriers } = await seen(url);
+  const { page, barriers, screenshot } = await seen(url);
   const you = page.getByRole("article", { name: "You" });
   await says(page, "Hello.");
   await sees(page, "Answer 1.");
@@ -129,7 +129,7 @@ test("a message that is edited or answered again keeps its versions, and navigat
   await sees(page, "Answer 3.");
   const versions = page.getByRole("group", { name: "Versions" });
   await sees(page, "2/2");
-  await page.screenshot({ path: "screenshots/versions.png" });
+  await screenshot("page-versions");
   await versions.getByRole("button", { name: "Previous version" }).click();
   await sees(page, "1/2");
   await expect.poll(() => said(page)).toEqual(["Hello.", "Answer 1.", "To Sweden.", "Answer 2."]);
@@ -153,7 +153,7 @@ test("a message that is edited or answered again keeps its versions, and navigat
 test("a deleted conversation can be restored for ten seconds, and the server learns of it only then", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Keep me" });
-  const tab = await seen(url);
+  const tab = await seen(url, { ownContext: true });
   const { page } = tab;
   await page.clock.install();
   await tab.go("#/t/one", "Keep me");
@@ -166,16 +166,17 @@ test("a deleted conversation can be restored for ten seconds, and the server lea
   await removes();
   await page.getByRole("button", { name: "Undo" }).waitFor();
   await expect.poll(() => row.count()).toBe(0);
-  expect(await tab.barriers()).toEqual([]);
-  await page.screenshot({ path: "screenshots/undo.png" });
-  // Time passes by itself, too.
-  await page.clock.fastForward(5_000);
+  await page.clock.pauseAt((await page.evaluate<number>("Date.now()")) + 5_000);
   await page.getByRole("button", { name: "Undo" }).click();
+  await page.clock.runFor(1_000);
   await row.waitFor();
   await page.clock.fastForward(20_000);
   expect((await fetch(`${url}/threads/one`)).status).toBe(200);
+  await page.clock.resume();
   await removes();
   await page.getByRole("button", { name: "Undo" }).waitFor();
+  expect(await tab.barriers()).toEqual([]);
+  await tab.screenshot("page-undo");
   await page.clock.fastForward(10_000);
   await expect.poll(async () => (await fetch(`${url}/threads/one`)).status).toBe(404);
   await page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" });

@@ -1,7 +1,7 @@
 // The page of a server, opened in Chromium: for the tests of this folder.
 
 import type { Page } from "playwright-core";
-import { openTab, type Tab } from "../support/chromium.ts";
+import { openTab, type Tab, type TabOptions } from "../support/chromium.ts";
 import { json } from "../support/team.ts";
 
 export interface Seen extends Tab {
@@ -12,7 +12,7 @@ export interface Seen extends Tab {
 }
 
 /** Opens the page of the server at `url`. */
-export async function seen(url: string): Promise<Seen> {
+export async function seen(url: string, { ownContext = false }: TabOptions = {}): Promise<Seen> {
   const happened: string[] = [];
   const before = async (page: Page) => {
     page.on("request", (request) => {
@@ -29,7 +29,7 @@ export async function seen(url: string): Promise<Seen> {
         window.breaches.push(event.violatedDirective + " " + event.blockedURI + " " + event.sample));
     `);
   };
-  const tab = await openTab(url, { before });
+  const tab = await openTab(url, { ownContext, before });
   const { page } = tab;
   return {
     ...tab,

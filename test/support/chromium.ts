@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
 import { needing } from "./needing.ts";
 
@@ -26,6 +26,8 @@ export interface Look {
 }
 
 export interface TabOptions {
+  /** Opens the tab in a context of its own. A test that changes the time needs one, because the change cannot be undone. */
+  readonly ownContext?: boolean;
   /** Called before the page is loaded. */
   readonly before?: (page: Page) => Promise<void>;
 }
@@ -44,6 +46,12 @@ export interface Tab {
 /** The browser of this process, for all of its test files; it ends with the process. Undefined where there is none. */
 const browser = await startBrowser();
 
+/**
+ * Contexts that no test uses at the moment. A page in each keeps the process in which the next test's page is opened, because starting a
+ * process takes most of the time of opening a page.
+ */
+const idle: BrowserContext[] = [];
+
 /** Tests that need it. */
 export const { test } = needing(browser, "Chromium");
 
@@ -51,22 +59,53 @@ async function startBrowser(): Promise<Browser | undefined> {
   const { status } = spawnSync("sh", [TOOLS, PROGRAM], { stdio: ["ignore", "inherit", "inherit"] });
   if (status !== 0) return undefined;
   const executablePath = execFileSync("sh", ["-c", `command -v ${PROGRAM}`], { encoding: "utf8" }).trim();
-  return chromium.launch({ executablePath, timeout: PATIENCE_MS });
+  // All pages of a context share one process, including pages of different origins.
+  const args = ["--renderer-process-limit=1", "--disable-site-isolation-trials"];
+  return chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
 }
 
-/** A tab with storage of its own, closed when the test has finished. */
-export async function openTab(url: string, { before }: TabOptions = {}): Promise<Tab> {
+async function newContext(): Promise<BrowserContext> {
   if (!browser) throw new Error("There is no browser: the test is to be one that needs Chromium.");
   const context = await browser.newContext({ colorScheme: "light" });
   context.setDefaultTimeout(PATIENCE_MS);
+  return context;
+}
+
+/** Returns a context without pages of a test, cookies, storage and permissions. */
+async function sharedContext(): Promise<BrowserContext> {
+  const used = idle.pop();
+  if (used) return used;
+  const context = await newContext();
+  await context.newPage();
+  return context;
+}
+
+/** Removes what a test has left in a context, so that the next test can have it. */
+async function release(context: BrowserContext, origin: string): Promise<void> {
+  const [kept, ...others] = context.pages();
+  if (!kept) return;
+  await Promise.all(others.map((page) => page.close()));
+  await Promise.all([context.clearCookies(), context.clearPermissions()]);
+  const session = await context.newCDPSession(kept);
+  await session.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
+  await session.detach();
+  idle.push(context);
+}
+
+/** A tab with storage of its own, closed when the test has finished. */
+export async function openTab(url: string, { ownContext = false, before }: TabOptions = {}): Promise<Tab> {
+  const context = await (ownContext ? newContext() : sharedContext());
   const page = await context.newPage();
+  if (!ownContext) Object.defineProperty(page, "clock", { get: refuseClock });
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
     if (message.type() === "error") errors.push(message.text());
   });
-  onTestFinished(async () => {
-    await context.close();
+  onTestFinished(async ({ task }) => {
+    // What a failed test has left is not known.
+    if (ownContext || task.result?.state === "fail") await context.close();
+    else await release(context, new URL(url).origin);
     expect(errors, `errors of the page: ${errors.join("; ")}`).toEqual([]);
   });
   await before?.(page);
@@ -84,6 +123,10 @@ export async function openTab(url: string, { before }: TabOptions = {}): Promise
     },
     barriers: () => barriersOf(page),
   };
+}
+
+function refuseClock(): never {
+  throw new Error("The time of a shared context cannot be changed. Open the tab with `ownContext: true`.");
 }
 
 async function barriersOf(page: Page): Promise<string[]> {
