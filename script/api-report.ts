@@ -72,7 +72,7 @@ function createReader({ checker, program, emitter }: Project) {
     },
     /** The name of a package's module contains its path, which differs between machines. */
     nameOf: ({ name }: Sign) => /^"?.*\/node_modules\/((?:@[^/]+\/)?[^/"]+)/.exec(name)?.[1] ?? name,
-    textOf: (sign: Sign) => statementsOf(sign).map((node) => withoutComments(emitter.printNode(node))),
+    textOf: (sign: Sign) => statementsOf(sign).map((node) => emitter.printNode(node)),
   };
 }
 
@@ -92,8 +92,6 @@ function identifiersIn(node: Node): Node[] {
   visit(node);
   return found;
 }
-
-const withoutComments = (text: string) => text.replaceAll(/^\s*\/\*\*[\s\S]*?\*\/\n/gm, "");
 
 type Reader = ReturnType<typeof createReader>;
 
