@@ -82,7 +82,7 @@ const FAULTS = [
   "test/sandbox/shell/files-interrupted.test.ts",
   "test/server/http/{crowd,long-writes,slow-readers,slow-requests}.test.ts",
 ];
-const SHARES = 3;
+const SHARES = 5;
 
 /** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
 export function passedOver(group: string | undefined): string[] {
