@@ -19,6 +19,7 @@ const approval: Interrupt = {
   prompt: "Run ls?",
   created_at: "2026-01-01T00:00:00.000Z",
 };
+const connect: Interrupt = { ...approval, kind: "connect", prompt: "Connect your account." };
 
 const resumed = (payload: unknown) =>
   RunAgentInput.parse({
@@ -29,18 +30,22 @@ const resumed = (payload: unknown) =>
 const messageOf = (text: string): SentMessage => ({ messageId: "m", parts: [{ text }] });
 
 type Said = Pick<Answer, "decision" | "message"> | undefined;
-type Wire = readonly [name: string, read: (said: string) => Said | Promise<Said>];
+type Wire = readonly [name: string, read: (said: string, asked: Interrupt) => Said | Promise<Said>];
 
 const WIRES: readonly Wire[] = [
-  ["a message of chat completions, AI SDK 5 and AG-UI 0.0.51", (said) => answersInWords(said, [approval])[0]],
-  ["`resume` of AG-UI", (said) => aguiAnswers(resumed(said), [approval])[0]],
-  ["`command.resume` of LangGraph", (said) => answersOf(said, [approval])[0]],
-  ["a message to a task of A2A", (said) => a2aAnswers(messageOf(said), [approval])[0]],
+  [
+    "a message of chat completions, AI SDK 5 and AG-UI 0.0.51",
+    (said, asked) => answersInWords(said, [asked])[0],
+  ],
+  ["`resume` of AG-UI", (said, asked) => aguiAnswers(resumed(said), [asked])[0]],
+  ["`command.resume` of LangGraph", (said, asked) => answersOf(said, [asked])[0]],
+  ["a message to a task of A2A", (said, asked) => a2aAnswers(messageOf(said), [asked])[0]],
   ["`answer` of MCP", (decision) => AnswerQuestion.parse({ thread_id: "thread_1", decision })],
-  ["a form of MCP", (decision) => answerIn({ action: "accept", content: { decision } }, approval)],
+  ["a form of MCP", (decision, asked) => answerIn({ action: "accept", content: { decision } }, asked)],
   [
     "the terminal",
-    async (said) => (await answersTo([approval], { ask: async () => said, paint: (_, text) => text }))?.[0],
+    async (said, asked) =>
+      (await answersTo([asked], { ask: async () => said, paint: (_, text) => text }))?.[0],
   ],
 ];
 
@@ -58,17 +63,24 @@ const written = (word: string) => [
   `${word}!`,
 ];
 
-test.each(WIRES)("approval words decide, in any case and with a full stop: %s", async (_, read) => {
-  for (const [decision, words] of Object.entries(WORDS))
-    for (const said of words.flatMap(written)) {
-      const answer = await read(said);
-      expect({ said, decision: answer?.decision, message: answer?.message }).toEqual({
-        said,
-        decision,
-        message: undefined,
-      });
-    }
-});
+const ASKED = [approval, connect].flatMap((asked) =>
+  WIRES.map(([name, read]) => [asked.kind, name, read, asked] as const),
+);
+
+test.each(ASKED)(
+  "words decide an interrupt of kind %s, in any case and with a full stop: %s",
+  async (_kind, _, read, asked) => {
+    for (const [decision, words] of Object.entries(WORDS))
+      for (const said of words.flatMap(written)) {
+        const answer = await read(said, asked);
+        expect({ said, decision: answer?.decision, message: answer?.message }).toEqual({
+          said,
+          decision,
+          message: undefined,
+        });
+      }
+  },
+);
 
 test("true and false decide where an answer is JSON", () => {
   for (const [said, decision] of [
@@ -81,12 +93,23 @@ test("true and false decide where an answer is JSON", () => {
   }
 });
 
+test.each([approval, connect])("an answer with `approved` decides an interrupt of kind $kind", (asked) => {
+  for (const [approved, decision] of [
+    [true, "approve"],
+    [false, "deny"],
+  ] as const) {
+    const data = { messageId: "m", parts: [{ data: { approved } }] };
+    expect(a2aAnswers(data, [asked])).toEqual([{ id: asked.id, decision }]);
+    expect(aguiAnswers(resumed({ approved }), [asked])).toEqual([{ id: asked.id, decision }]);
+  }
+});
+
 test("text that only begins like an approval word approves nowhere", async () => {
   for (const said of ["yes, but not now", "ok?", "no way", "approve not", "truely", "", "1", "constructor"]) {
     expect(decisionIn(said)).toBeUndefined();
     for (const [, read] of WIRES) {
       const answer = await Promise.resolve(said)
-        .then(read)
+        .then((text) => read(text, approval))
         .catch(() => undefined);
       expect(answer?.decision ?? "none").not.toBe("approve");
     }

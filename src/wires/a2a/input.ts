@@ -6,7 +6,7 @@ import { boundedList } from "../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../lib/check.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
-import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import { A2A, RPC, RpcError } from "./errors.ts";
 
 const SentPart = z.looseObject({
@@ -136,14 +136,14 @@ export function responsesIn({ parts }: SentMessage, open: readonly Interrupt[]):
     );
   }
   const text = parts.flatMap((part) => part.text ?? []).join("\n");
-  if (first.kind !== "approval") return [{ id: first.id, decision: "respond", message: text }];
+  if (!asksToApprove(first.kind)) return [{ id: first.id, decision: "respond", message: text }];
   const decision = decisionIn(text);
   return [decision ? { id: first.id, decision } : { id: first.id, decision: "deny", message: text }];
 }
 
 function answerTo({ id, kind }: Interrupt, given: z.infer<typeof OneAnswer>): Answer[] {
   const { approved, answer, reason, args } = given;
-  if (kind !== "approval") {
+  if (!asksToApprove(kind)) {
     if (answer !== undefined) return [{ id, decision: "respond", message: answer }];
     return approved === false ? [{ id, decision: "deny", ...omitUndefined({ message: reason }) }] : [];
   }

@@ -8,7 +8,7 @@ import type { ClientTool } from "../../agent/core/records.ts";
 import { boundedList } from "../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../lib/check.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
-import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { type Answer, asksToApprove, type Interrupt } from "../../protocol/interrupt.ts";
 import { clientToolsOf } from "../client-tools.ts";
 
 const SentCall = z.looseObject({ id: z.string() });
@@ -169,7 +169,7 @@ const Reply = z.looseObject({ answer: z.string() });
 
 function answerOf({ status, payload }: z.infer<typeof ResumeEntry>, { id, kind }: Interrupt): Answer {
   if (status === "cancelled") return { id, decision: "deny", message: "The user cancelled this." };
-  if (kind !== "approval") {
+  if (!asksToApprove(kind)) {
     const message = Reply.safeParse(payload).data?.answer ?? payload;
     return { id, decision: "respond", message: typeof message === "string" ? message : jsonOf(message) };
   }
