@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
 const bearer = (credential: string) => ({ authorization: `Bearer ${credential}` });
 const json = { accept: "application/json", "content-type": "application/json" };
 
-interface KeyOptions extends Pick<ServerOptions, "script" | "tools" | "agents"> {
+interface KeyOptions extends Pick<ServerOptions, "script" | "tools" | "agents" | "now"> {
   readonly count?: number;
   readonly auth?: object;
 }
@@ -137,6 +137,36 @@ test("a revoked key ends a response that its client has not read", async () => {
     while (!(await reader?.read())?.done);
   };
   await expect(readOn()).rejects.toThrow();
+});
+
+test("a revoked key pauses the schedules and crons that were made with it, and no others", async () => {
+  let late = 0;
+  const { urls, keys, issue, open } = await withKeys({ store: "memory" }, { now: () => Date.now() + late });
+  open();
+  const [revoked, kept] = [await issue(), await issue()];
+  const put = async (method: string, path: string, { key }: { key: string }, more: object) => {
+    const body = JSON.stringify({ input: "go", ...more });
+    const answer = await fetch(urls[0] + path, { method, body, headers: { ...json, ...bearer(key) } });
+    expect(answer.status).toBe(200);
+  };
+  const line = "* * * * *";
+  await put("PUT", "/schedules/revoked", revoked, { cron: line });
+  await put("PUT", "/schedules/kept", kept, { cron: line });
+  const input = { messages: [{ role: "user", content: "go" }] };
+  await put("POST", "/langgraph/runs/crons", revoked, { schedule: line, assistant_id: "assistant", input });
+  await keys.revoke(revoked.record.id);
+  late = 90_000;
+  const paused = async () => {
+    const answer = await fetch(`${urls[0]}/schedules`, { headers: bearer(kept.key) });
+    const { items } = (await answer.json()) as { items: { id: string; pause?: { reason: string } }[] };
+    return items.map(({ id, pause }) => [id.split("_")[0], pause?.reason]);
+  };
+  const ended = "credentials_ended";
+  await expect.poll(paused).toEqual([
+    ["cron", ended],
+    ["kept", undefined],
+    ["revoked", ended],
+  ]);
 });
 
 test("a revoked key ends the upload of a file, and nothing of it is kept", async () => {

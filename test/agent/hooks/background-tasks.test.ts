@@ -113,6 +113,14 @@ describe("a background task", () => {
       .toMatchObject([{ status: "cancelled" }]);
   });
 
+  test("is refused beyond sixteen at once", async () => {
+    const calls = Array.from({ length: 17 }, () => start("coder").call ?? []).flat();
+    const { run } = await family([{ call: calls }, { say: "Begun." }], { coder: [completing("Built.")] });
+    const told = results(await run("go"));
+    expect(told.filter((each) => each.includes(": started, id "))).toHaveLength(16);
+    expect(told.filter((each) => each.startsWith("16 tasks are already in the background"))).toHaveLength(1);
+  });
+
   test("waits for a free place unless its parent waits for it", async () => {
     const { run } = await family(
       [start("coder"), call("wait_tasks"), { say: "Done." }],

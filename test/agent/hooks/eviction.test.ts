@@ -57,6 +57,8 @@ test("with a backend, the whole result is in a file that read_file and commands 
     /^a{2000}\n\n\.\.\. \(truncated 96000 characters; the full text is in \S+\) \.\.\.\n\nb{2000}$/,
   );
   expect(await contentOf(backend, pathIn(text))).toBe(LONG);
+  // Git ignores the folder.
+  expect(await contentOf(backend, ".skein/.gitignore")).toBe("*\n");
   const { messages } = await play({
     script: [{ call: [{ tool: "execute", args: { command: `wc -c < ${pathIn(text)}` } }] }, { say: "ok" }],
     hooks: [made(filesystem, { backend })],

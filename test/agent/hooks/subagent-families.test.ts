@@ -1,10 +1,15 @@
 // Several agents at work for one: how many at once, where they work, what they have in common.
 
 import { describe, expect, test } from "vitest";
+import { storedReadings } from "../../../src/agent/core/flow.ts";
 import { textOf } from "../../../src/agent/core/message.ts";
+import { OPEN_ENDED } from "../../../src/agent/core/open-interrupts.ts";
+import { unrecordedRun } from "../../../src/agent/core/run.ts";
+import { type Child, childrenOf, saveChildren } from "../../../src/agent/hooks/subagents/child.ts";
 import { plainTool } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { cast, delegating, json, own, played, results, TEAM } from "../../support/team.ts";
+import { ADA, ROOT } from "./family.ts";
 
 /** A tool that waits until `count` calls are in it; reports how many ran at once. */
 function meeting(count: number) {
@@ -126,4 +131,21 @@ agents:
     const { events } = await played({ agents: agents("own"), script });
     expect(results(events).at(-1)).toContain("nothing there");
   });
+});
+
+test("of more than 200 children the oldest that have ended are forgotten, but not what they have read", async () => {
+  const place = { owner: ADA, threadId: ROOT, signal: AbortSignal.timeout(60_000) };
+  const run = unrecordedRun(place, { name: "lead", interrupts: OPEN_ENDED });
+  const call = { message_id: "m", call_id: "c", index: 0, agent: "coder", name: "coder", task: "Build" };
+  const child = (number: number): Child => {
+    const status = number === 1 ? "running" : "completed";
+    const read = number === 3 ? [{ tool: "fetch" }] : [];
+    return { ...call, thread_id: `th_${number}`, number, background: true, status, read };
+  };
+  const numbers = Array.from({ length: 200 }, (_, n) => n + 1);
+  for await (const _ of saveChildren(run, numbers.map(child)));
+  expect(childrenOf(run)).toHaveLength(200);
+  for await (const _ of saveChildren(run, [child(201), child(202)]));
+  expect(childrenOf(run).map(({ number }) => number)).toEqual([1, ...numbers.slice(3), 201, 202]);
+  expect(storedReadings(run.state)).toEqual([{ tool: "fetch", through: "coder" }]);
 });

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { toolMessages } from "../../../src/agent/core/message.ts";
 import { askUser, currentDatetime } from "../../../src/agent/tools/native.ts";
+import { scheduleTools } from "../../../src/agent/tools/schedules.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
+import { worker } from "../hooks/family.ts";
 
 const question = async (args: object) => {
   const script = [{ call: [{ tool: "ask_user", args: { question: "Which?", ...args } }] }, { say: "ok" }];
@@ -51,4 +53,12 @@ test("an unknown time zone is an error with an example", async () => {
   expect(await time({ time_zone: "Mars/Olympus" })).toMatchObject({
     error: "There is no time zone `Mars/Olympus`. Use an IANA name such as Europe/Berlin.",
   });
+});
+
+test("a subagent cannot schedule runs in its user's conversation", async () => {
+  const tools = scheduleTools(() => expect.fail("No schedule is created."));
+  const args = { cron: "0 9 * * *", input: "Look.", thread: "this" };
+  const script = [{ call: [{ tool: "schedule_create", args }] }, { say: "ok" }];
+  const { messages } = await play({ script, tools, input: worker("coder-1") });
+  expect(toolMessages(messages)[0]?.error).toContain("cannot continue the user's conversation");
 });

@@ -80,9 +80,8 @@ describe("over HTTP, A2A", () => {
     const { url } = await startServer({ agents: AGENTS, config: { wires: ["a2a"], ...BEHIND_GATEWAY } });
     const reader = { ...asUser("ada", "read"), "a2a-version": "1.0" };
     expect((await postJson(`${url}/a2a/assistant`, call("ListTasks"), reader)).status).toBe(200);
-    expect((await postJson(`${url}/a2a/assistant`, call("SendMessage", { message }), reader)).status).toBe(
-      403,
-    );
+    for (const refused of [call("SendMessage", { message }), call("CancelTask", { id: "none" })])
+      expect((await postJson(`${url}/a2a/assistant`, refused, reader)).status).toBe(403);
   });
 
   test("is off unless the operator turns it on", async () => {

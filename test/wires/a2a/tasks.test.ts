@@ -56,7 +56,8 @@ describe("another agent", () => {
     expect(whole.history.map(({ parts }) => textOf(parts))).toEqual(["hi", "Hello."]);
     expect(whole.history[0]?.messageId).toBe("mine");
     expect(lastSaid(whole)).toBe("Hello.");
-    expect((await client.getTask({ tenant: "", id: whole.id, historyLength: 1 })).history).toHaveLength(1);
+    const { history } = await client.getTask({ tenant: "", id: whole.id, historyLength: 1 });
+    expect(history.map(({ parts }) => textOf(parts))).toEqual(["Hello."]);
     expect((await client.getTask({ tenant: "", id: whole.id, historyLength: 0 })).history).toEqual([]);
   });
 
@@ -138,6 +139,12 @@ describe("another agent", () => {
     expect(end.states.at(-1)).toBe("TASK_STATE_CANCELED");
     const waiting = await taskFrom(client, say("ask me", { contextId: "mine" }));
     expect(waiting.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+    await expect(assembled(client.resubscribeTask({ tenant: "", id: waiting.id }))).rejects.toThrow(
+      "not active",
+    );
+    await expect(client.sendMessage(say("red", { taskId: waiting.id, contextId: "other" }))).rejects.toThrow(
+      "another context",
+    );
     expect((await client.cancelTask(named(waiting))).status?.state).toBe(TaskState.TASK_STATE_CANCELED);
     await expect(client.cancelTask(named(waiting))).rejects.toThrow("already ended");
     await expect(client.sendMessage(answer(waiting, "blue"))).rejects.toThrow(
@@ -196,7 +203,12 @@ describe("another agent", () => {
       listed({ contextId: "c1", pageSize: 2, pageToken: first.nextPageToken }),
     );
     expect([...first.tasks, ...second.tasks].map(({ id }) => id)).toEqual(made);
+    expect([first.nextPageToken, second.nextPageToken]).toEqual([expect.stringMatching(/./), ""]);
+    expect(first.tasks[0]).toMatchObject({ artifacts: [], history: [] });
     expect((await client.listTasks(listed({}))).totalSize).toBe(4);
+    const [past, future] = [-1, 1].map((hours) => new Date(Date.now() + hours * 3_600_000).toISOString());
+    expect((await client.listTasks(listed({ statusTimestampAfter: past }))).totalSize).toBe(4);
+    expect((await client.listTasks(listed({ statusTimestampAfter: future }))).totalSize).toBe(0);
   });
 
   test("starts one task for a message that is sent twice", async () => {

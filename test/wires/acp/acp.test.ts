@@ -1,6 +1,6 @@
 import { type McpServer, methods, type SessionUpdate } from "@agentclientprotocol/sdk";
 import { describe, expect, test } from "vitest";
-import { statusesOf } from "../../support/native.ts";
+import { postJson, statusesOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { AGENTS, calls, editor, of, opened, saidIn, textIn } from "./editor.ts";
 
@@ -74,6 +74,9 @@ describe("an editor", () => {
       (await next.agent.request(methods.agent.session.list, { cwd })).sessions.map(({ title }) => title);
     expect(await listed("/project")).toEqual(["write it"]);
     expect(await listed("/other")).toEqual([]);
+    // A thread of another front end has no folder.
+    await postJson(`${url}/threads`, { title: "Elsewhere" });
+    expect(await listed("/other")).toEqual(["Elsewhere"]);
     await next.agent.request(methods.agent.session.load, { sessionId, ...here });
     expect(textIn(next.updates, "user_message_chunk")).toBe("write it");
     expect(saidIn(next.updates)).toBe("I write.Written.");

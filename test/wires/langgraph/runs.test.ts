@@ -166,18 +166,30 @@ describe("a run", () => {
   });
 
   test("in a batch is started with the others, each on its own thread", async () => {
-    const { client } = await started(() => ({ say: "Done." }));
+    const { url, client } = await started(() => ({ say: "Done." }));
     const payload = (text: string) => ({ assistantId: "assistant", input: said(text), metadata: { text } });
     const runs = await client.runs.createBatch(["one", "two", "three"].map(payload));
     expect(runs.map(({ metadata }) => (metadata as { text: string }).text)).toEqual(["one", "two", "three"]);
     for (const { thread_id, run_id } of runs)
       expect(contents((await client.runs.join(thread_id, run_id)) as unknown as Values)?.[1]).toBe("Done.");
+    const twice = [1, 2].map(async () => {
+      const body = ["one", "two"].map((text) => ({
+        assistant_id: "assistant",
+        input: said(text),
+        on_completion: "keep",
+      }));
+      const response = await postJson(`${url}/langgraph/runs/batch`, body, { "idempotency-key": "k" });
+      return ((await response.json()) as { run_id: string }[]).map(({ run_id }) => run_id);
+    });
+    const [first = [], again] = await Promise.all(twice);
+    expect(again).toEqual(first);
+    expect(new Set(first).size).toBe(2);
     const [kept] = await client.runs.createBatch([{ ...payload("kept"), onCompletion: "continue" }]);
     expect(await client.threads.get(kept?.thread_id ?? "")).toMatchObject({ thread_id: kept?.thread_id });
     await expect(
       client.runs.createBatch([payload("one"), { assistantId: "unknown", input: said("two") }]),
     ).rejects.toThrow(/There is no assistant/);
-    expect(await client.threads.count()).toBe(4);
+    expect(await client.threads.count()).toBe(6);
   });
 
   test("in a batch returns its refusal in its place", async () => {
@@ -266,6 +278,28 @@ describe("a run", () => {
     expect(contents(values)).toEqual(whole);
     const frames = await all(client.runs.joinStream("t1", second.run_id));
     expect(contents(lastValues(frames))).toEqual(whole);
+  });
+
+  test("can be cancelled with others of its thread, by state or by id", async () => {
+    const { tool, open, entered } = gate();
+    const { url } = await startServer({ script: gated, tools: [tool], agents: WITH_GATE });
+    const client = clientFor(url);
+    await client.threads.create({ threadId: "t1" });
+    const ids: string[] = [];
+    for (const text of ["one", "two", "three"])
+      ids.unshift((await client.runs.create("t1", "assistant", { input: said(text) })).run_id);
+    await entered;
+    const cancel = (more: object) => postJson(`${url}/langgraph/runs/cancel`, { thread_id: "t1", ...more });
+    const statuses = async () => (await client.runs.list("t1")).map(({ status }) => status);
+    await cancel({ run_ids: ids.slice(0, 1) });
+    await expect.poll(statuses).toEqual(["interrupted", "pending", "running"]);
+    await cancel({ status: "pending" });
+    await expect.poll(statuses).toEqual(["interrupted", "interrupted", "running"]);
+    expect(await client.runs.list("t1", { status: "interrupted" })).toHaveLength(2);
+    expect(await client.runs.list("t1", { limit: 1, offset: 1 })).toMatchObject([{ run_id: ids[1] }]);
+    await cancel({});
+    open();
+    await expect.poll(statuses).toEqual(["interrupted", "interrupted", "interrupted"]);
   });
 
   test("can be cancelled, and the thread accepts the next message", async () => {

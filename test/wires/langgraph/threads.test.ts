@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { asUser, BEHIND_GATEWAY } from "../../support/gateway.ts";
+import { postJson } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { FILE_AGENTS } from "../agents.ts";
 import { all, clientFor, contents, said, started, type Values } from "./client.ts";
@@ -55,6 +56,8 @@ describe("a thread", () => {
     const steps = history.map(({ metadata }) => (metadata as { step: number }).step);
     expect(steps.toSorted((a, b) => b - a)).toEqual(steps);
     const [, afterTwo, beforeTwo] = history;
+    const before = { configurable: { ...afterTwo?.checkpoint } };
+    expect(await client.threads.getHistory("t1", { before, limit: 1 })).toEqual([beforeTwo]);
     const at = (state: typeof afterTwo) => ({ checkpoint: { ...state?.checkpoint } });
     expect(
       contents(
@@ -101,12 +104,13 @@ describe("a thread", () => {
   });
 
   test("can be created, annotated, found, copied and deleted", async () => {
-    const { client } = await started([{ say: "A." }, { say: "B." }]);
+    const { url, client } = await started([{ say: "A." }, { say: "B." }]);
     const thread = await client.threads.create({
       threadId: "t1",
       graphId: "assistant",
-      metadata: { topic: "cats" },
+      metadata: { topic: "cats", colour: "blue", list: [1] },
     });
+    expect(thread.metadata).not.toHaveProperty("list");
     expect(thread).toMatchObject({
       thread_id: "t1",
       status: "idle",
@@ -127,6 +131,11 @@ describe("a thread", () => {
     expect(await found({ ids: ["t2", "t3"] })).toEqual(["t2"]);
     expect(await found({ sortBy: "thread_id", sortOrder: "asc" })).toEqual(["t1", "t2"]);
     expect(await found({ sortBy: "thread_id", sortOrder: "asc", offset: 1 })).toEqual(["t2"]);
+    expect(await found({ sortBy: "thread_id" })).toEqual(["t2", "t1"]);
+    const pages = [0, 1].map((offset) => postJson(`${url}/langgraph/threads/search`, { limit: 1, offset }));
+    const headers = (await Promise.all(pages)).map((page) => page.headers);
+    expect(headers.map((each) => each.get("x-pagination-total"))).toEqual(["2", "2"]);
+    expect(headers.map((each) => each.get("x-pagination-next"))).toEqual(["1", null]);
     expect(await found({ status: "interrupted" })).toEqual([]);
     expect(await client.threads.count({ metadata: { topic: "dogs" } })).toBe(1);
     const [listed] = await client.threads.search<Values>({ ids: ["t1"] });
@@ -139,6 +148,16 @@ describe("a thread", () => {
     ).toEqual(["hello", "A.", "again", "B."]);
     await client.threads.delete("t1");
     await expect(client.threads.get("t1")).rejects.toThrow(/404/);
+  });
+
+  test("is counted and found among more than a page of threads", async () => {
+    const { url, client } = await started([]);
+    const create = (_: unknown, at: number) =>
+      postJson(`${url}/langgraph/threads`, { thread_id: `t${at}`, metadata: { at } });
+    await Promise.all(Array.from({ length: 105 }, create));
+    expect(await client.threads.count()).toBe(105);
+    expect(await client.threads.search()).toHaveLength(10);
+    expect(await client.threads.search({ metadata: { at: 0 } })).toMatchObject([{ thread_id: "t0" }]);
   });
 
   test("cannot be searched by more keys than it can have, because each of the user's threads would be compared", async () => {
@@ -155,9 +174,10 @@ describe("a thread", () => {
 
   test("accepts files for its agent, and nothing else from outside", async () => {
     let read = "";
-    const { client } = await started(({ messages }, call) => {
-      read = JSON.stringify(messages.at(-1));
-      return call === 0 ? { call: [{ tool: "read_file", args: { path: "note.md" } }] } : { say: "Read." };
+    const call = ["note.md", "big.bin"].map((path) => ({ tool: "read_file", args: { path } }));
+    const { client } = await started(({ messages }) => {
+      read = JSON.stringify(messages.slice(-2));
+      return messages.at(-1)?.role === "user" ? { call } : { say: "Read." };
     });
     await client.threads.create({ threadId: "t1", graphId: "assistant" });
     await client.threads.updateState("t1", {
@@ -165,6 +185,10 @@ describe("a thread", () => {
     });
     await client.runs.wait("t1", "assistant", { input: said("read it") });
     expect(read).toContain("Buy milk.");
+    expect(read).not.toContain("20000 bytes");
+    await client.threads.updateState("t1", { values: { files: { "/note.md": null } } });
+    await client.runs.wait("t1", "assistant", { input: said("read it again") });
+    expect(read).not.toContain("Buy milk.");
     await expect(client.threads.updateState("t1", { values: { todos: [] } })).rejects.toThrow(
       "clients cannot write `todos`",
     );

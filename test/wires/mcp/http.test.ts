@@ -133,7 +133,15 @@ describe("over HTTP, MCP", () => {
     const url = await started([{ say: "ok" }], BEHIND_GATEWAY);
     const reader = asUser("ada", "read");
     expect((await post(url, callOf(1, { name: "list_agents" }), reader)).status).toBe(200);
-    expect((await post(url, callOf(1, run("hi")), reader)).status).toBe(403);
+    const thread_id = "none";
+    for (const refused of [
+      callOf(1, run("hi")),
+      callOf(1, { name: "answer", arguments: { thread_id, decision: "approve" } }),
+      callOf(1, { name: "cancel_run", arguments: { thread_id } }),
+      { jsonrpc: "2.0", id: "ask:none:approval_1", result: { action: "accept" } },
+      { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } },
+    ])
+      expect((await post(url, refused, reader)).status).toBe(403);
     expect((await post(url, callOf(1, run("hi")))).status).toBe(401);
   });
 

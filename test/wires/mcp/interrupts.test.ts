@@ -87,6 +87,10 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     });
     expect(outcomeOf(await client.callTool(run("ask me"))).text).toBe("Thanks.");
     expect(asked).toEqual(["Which?", "How many?"]);
+    const plain = await connected(await started(script), { era });
+    const { thread_id } = outcomeOf(await plain.callTool(run("ask me")));
+    const answer = { name: "answer", arguments: { thread_id, decision: "respond", message: "two" } };
+    expect(textIn(await plain.callTool(answer))).toContain("Several interrupts are open.");
   });
 
   test("finds in a new session the questions that an earlier one left open", async () => {

@@ -86,6 +86,8 @@ describe("a client of responses", () => {
       ...["message", "message", "reasoning", "message", "mcp_call", "message"],
     ]);
     expect(items.slice(2)).toMatchObject(response.output);
+    const page = await client.conversations.items.list(id, { limit: 6 });
+    expect([page.has_more, page.data]).toEqual([false, items.toReversed()]);
     const asked = await client.responses.inputItems.list(response.id);
     expect(asked.data).toMatchObject([{ role: "user", content: [{ type: "input_text", text: "go" }] }]);
     expect(await client.conversations.delete(id)).toMatchObject({ deleted: true });
@@ -147,6 +149,15 @@ describe("a client of responses", () => {
     expect(response).toMatchObject({ output_text: "A.", store: false });
     await expect.poll(() => threadsOf(url)).toEqual([]);
     await expect(client.responses.retrieve(response.id)).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("that is refused leaves no thread behind", async () => {
+    const { url, client } = await started([]);
+    const text = { format: { type: "json_schema" as const, name: "x", schema: { type: "text" } } };
+    await expect(client.responses.create({ model, input: "hi", text })).rejects.toMatchObject({
+      status: 400,
+    });
+    expect(await threadsOf(url)).toEqual([]);
   });
 
   test("can delete a response on its own, but no part of a conversation", async () => {

@@ -47,6 +47,31 @@ test("a task on the board is claimed for the child that gets it, and settled wit
   expect(board).toContain("[pending] print");
 });
 
+test("a task whose child cannot start has failed on the board too", async () => {
+  const { events } = await played({
+    agents,
+    config: { limits: { subagents_in_all: 1 } },
+    script: cast({
+      lead: [
+        create("one", "two"),
+        delegating(
+          { agent: "coder", task: "One", task_id: "one" },
+          { agent: "coder", task: "Two", task_id: "two" },
+        ),
+        list,
+        { say: "ok" },
+      ],
+      coder: [completing("Done.")],
+    }),
+  });
+  expect(
+    results(events)
+      .at(-1)
+      ?.match(/\[\w+\]/g)
+      ?.toSorted(),
+  ).toEqual(["[completed]", "[failed]"]);
+});
+
 test("the next agent with a similar task sees what went wrong", async () => {
   const told: string[] = [];
   const task = { agent: "coder", task: "Translate the German manual" };

@@ -33,6 +33,19 @@ test("a change keeps the secret and the headers that it does not name", async ()
   expect(after).toEqual({ ...before, description: "Says it.", headers: { "x-key": "1", "x-new": "3" } });
 });
 
+test("headers are limited together: 20 after a change, and 16,384 characters", async () => {
+  const before = await made({
+    headers: Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`h${n}`, "x"])),
+  });
+  const checks = { isTaken: () => false, isRefused: async () => false };
+  const change = (headers: Record<string, string | null>) => changedHttpTool(before, { headers }, checks);
+  await expect(change({ one: "x" })).rejects.toThrow("headers: at most 20 are allowed");
+  await expect(change({ one: "x", h0: null })).resolves.toMatchObject({ headers: { one: "x" } });
+  const [a, b, c, d] = Array.from({ length: 4 }, () => "x".repeat(4096));
+  await expect(made({ headers: { a, b, c, d } })).resolves.toHaveProperty("secret");
+  await expect(made({ headers: { a, b, c, d, e: "x" } })).rejects.toThrow("16385 characters in total");
+});
+
 describe("a registration is refused", () => {
   test.each<[what: string, more: object]>([
     ["without a name", { name: "" }],

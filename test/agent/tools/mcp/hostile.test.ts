@@ -126,8 +126,11 @@ test("one user's hanging calls leave capacity for others, and excess ones are re
   const hanging = Array.from({ length: 80 }, () =>
     call(servers, "mcp__bad__forget", {}, greedy).finally(() => ended++),
   );
-  const other = { input: { owner: { tenant: "t", user: "other" } } };
-  expect((await call(servers, "mcp__bad__echo", {}, other)).error).toBeUndefined();
+  for (const owner of [
+    { tenant: "t", user: "other" },
+    { tenant: "other", user: "greedy" },
+  ])
+    expect((await call(servers, "mcp__bad__echo", {}, { input: { owner } })).error).toBeUndefined();
   await expect.poll(() => ended).toBe(8);
   enough.abort();
   const errors = (await Promise.all(hanging)).map(({ error }) => error);
