@@ -3,8 +3,11 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type Message, textOf, toolMessages } from "../../src/agent/core/message.ts";
+import { createClient } from "../../src/client/client.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { BEHIND_GATEWAY, clientsAt } from "../support/gateway.ts";
 import { startServer } from "../support/server.ts";
+import { webhookInbox } from "../support/webhook-inbox.ts";
 
 type Call = readonly [tool: string, args: Record<string, unknown>];
 
@@ -30,6 +33,7 @@ agents:
     config: { ...BEHIND_GATEWAY, limits, ...config },
   });
   return {
+    url,
     later: (ms: number) => {
       late += ms;
     },
@@ -183,9 +187,42 @@ test("a user's number of agent schedules is limited, even with simultaneous call
   expect(await as("bob").call([create])).toEqual([expect.stringContaining("next_runs")]);
   for (const id of ["a", "b"]) await ada.client.schedules.put(id, DAILY);
   const [{ id = "" } = {}] = (await ada.schedules()).filter((each) => each.id.startsWith("agent-"));
+  // A paused one has not completed.
+  await ada.client.schedules.put(id, { ...DAILY, agent: "assistant", paused: true });
+  expect(await ada.call([create])).toEqual([expect.stringContaining("the maximum")]);
   await ada.call([["schedule_delete", { id }]]);
   await ada.client.schedules.put("c", DAILY);
   expect(await ada.call([create])).toEqual([expect.stringContaining("already 4 schedules")]);
+});
+
+test("an agent's schedule is paused once the key of its run is revoked, and its user and the trail are told", async () => {
+  const inbox = await webhookInbox();
+  const root = newApiKey().key;
+  const auth = { scheme: "api_key", bootstrap_key: root };
+  const config = { auth, http_tools: { allow: inbox.host } };
+  const { url, later } = await serve({ permissions: ALLOWED, config });
+  const clientOf = (key: string) =>
+    createClient({ baseUrl: url, headers: { authorization: `Bearer ${key}` } });
+  const { admin } = clientOf(root);
+  const [own, other] = [await admin.createKey({ user: "ada" }), await admin.createKey({ user: "ada" })];
+  const input = JSON.stringify([["schedule_create", { cron: "* * * * *", input: "go" }]]);
+  for await (const _ of clientOf(own.key).run("t1", { input }));
+  await clientOf(other.key).webhooks.put("mine", { url: inbox.url, on: ["schedule.paused"] });
+  await admin.revokeKey(own.id);
+  const schedules = async () => {
+    later(60_000);
+    return (await clientOf(other.key).schedules.list()).items;
+  };
+  await expect.poll(schedules).toMatchObject([{ status: "paused", pause: { reason: "credentials_ended" } }]);
+  const [{ id } = { id: "" }] = await schedules();
+  const data = { schedule_id: id, agent: "assistant", reason: "credentials_ended", user: "ada" };
+  await expect
+    .poll(() => inbox.received.map(({ message }) => message))
+    .toMatchObject([{ type: "schedule.paused", data }]);
+  const trail = async () => (await admin.audit({ action: "schedule.pause" })).items;
+  await expect
+    .poll(trail)
+    .toMatchObject([{ actor: { type: "schedule", id, user: "ada" }, outcome: "failed" }]);
 });
 
 test("the model learns why a schedule cannot be created", async () => {

@@ -86,6 +86,25 @@ test("a schedule whose only time has passed does not prevent the start", async (
   expect((await ada.schedules.list()).items.map(({ id }) => id)).toEqual(["operator-report"]);
 });
 
+test("a schedule that Skein paused continues when its file is read again", async () => {
+  const { documents, close } = createMemoryStores();
+  onTestFinished(() => close());
+  const owner = { tenant: "acme", user: "ada" };
+  const collection = { kind: "schedules", ...owner };
+  const file = FileSchedules.parse({ report: { cron: "0 9 1 1 *", input: "Look back.", ...owner } });
+  const write = () => writeFileSchedules({ documents, logger: { warn() {} } }, file);
+  const stored = async () => (await documents.list(collection)).map(({ body }) => JSON.parse(body));
+  await write();
+  const [before] = await documents.list(collection);
+  const [{ next, ...rest }] = await stored();
+  const pause = { reason: "start_refused", message: "There is no agent.", since: 0 };
+  const paused = { key: before?.key ?? "", seen: before?.version, body: JSON.stringify({ ...rest, pause }) };
+  await documents.write(collection, [paused], { version: "paused" });
+  await write();
+  expect(await stored()).toMatchObject([{ next }]);
+  expect((await stored())[0]).not.toHaveProperty("pause");
+});
+
 test.each([
   ['report: { cron: "0 25 * * *", input: Hi., user: ada }', /:2:\d+: schedules\.report\.cron: column 3/],
   ["report: { input: Hi., user: ada }", /:2:\d+: schedules\.report: Send either `cron`/],

@@ -15,6 +15,7 @@ import {
   slackMention,
   stripePayment,
 } from "../support/deliveries.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { asUser, BEHIND_GATEWAY, clientsAt } from "../support/gateway.ts";
 import { requestsTo } from "../support/native.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
@@ -39,6 +40,8 @@ const GITHUB: Spec = {
   filter: { "body.action": ["opened"], "headers.x-github-event": ["issues"] },
   metadata: { team: "web" },
 };
+
+const BY_TOKEN = { verify: { scheme: "token" }, secret: SECRET } as const;
 
 /** What the first message of a thread says, once it is there. */
 const said = (client: ReturnType<typeof createClient>, thread = "") =>
@@ -205,8 +208,14 @@ describe("the secret", () => {
       return Promise.all(all);
     };
     expect(await statuses(secret, SECRET)).toEqual([202, 202]);
+    const { secret: _, ...spec } = GITHUB;
+    await ada.triggers.put("issues", spec);
+    expect(await statuses(secret, SECRET)).toEqual([202, 202]);
     const { secret: last = "" } = await ada.triggers.rotate("issues", { keep_old_for: 0 });
     expect(await statuses(last, secret, SECRET)).toEqual([202, 401, 401]);
+    await ada.triggers.rotate("issues");
+    await ada.triggers.put("issues", GITHUB);
+    expect(await statuses(SECRET, last)).toEqual([202, 401]);
   });
 
   test("is no longer valid under another scheme after a rotation", async () => {
@@ -396,6 +405,27 @@ test("a trigger is paused, with the reason, if its key is revoked", async () => 
   const { paused_reason } = await ada.triggers.put("issues", spec);
   expect(paused_reason).toBeUndefined();
   expect(await send("last")).toBe(202);
+});
+
+test("with on_revoked: cancel, the runs of triggers and schedules end with the key that created these", async () => {
+  const root = newApiKey().key;
+  const { url: baseUrl } = await startServer({
+    config: { auth: { scheme: "api_key", bootstrap_key: root, on_revoked: "cancel" }, store: "sqlite" },
+    ...{ agents: WITH_GATE, tools: [gate().tool], script: () => gated[0] },
+  });
+  const clientOf = (key: string) => createClient({ baseUrl, headers: { authorization: `Bearer ${key}` } });
+  const { admin } = clientOf(root);
+  const [own, other] = [await admin.createKey({ user: "ada" }), await admin.createKey({ user: "ada" })];
+  const { triggers, schedules } = clientOf(own.key);
+  const { url } = await triggers.put("issues", { agent: "assistant", ...BY_TOKEN, input: "go" });
+  const headers = { authorization: `Bearer ${SECRET}` };
+  expect((await fetch(baseUrl + url, { method: "POST", headers })).status).toBe(202);
+  await schedules.put("daily", { cron: "0 9 * * *", input: "go" });
+  await schedules.run("daily");
+  const statuses = async () => (await clientOf(other.key).runs.list()).items.map(({ status }) => status);
+  await expect.poll(statuses).toEqual(["running", "running"]);
+  await admin.revokeKey(own.id);
+  await expect.poll(statuses).toEqual(["cancelled", "cancelled"]);
 });
 
 test("a trigger is deleted with its user", async () => {

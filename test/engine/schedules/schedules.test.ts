@@ -3,8 +3,9 @@
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../../src/agent/core/errors.ts";
+import { askFor } from "../../../src/agent/core/open-interrupts.ts";
 import type { RunRecord } from "../../../src/agent/core/records.ts";
-import { defineTool } from "../../../src/agent/core/tool.ts";
+import { defineTool, done, interrupted } from "../../../src/agent/core/tool.ts";
 import {
   createSchedules,
   type ScheduleOptions,
@@ -236,11 +237,39 @@ test.each([
   await put("slow", { overlap });
   vi.setSystemTime(START + 31_000);
   await until(async () => (await get("slow")).last_run);
+  // A schedule that is replaced still knows its last run.
+  expect((await put("slow", { overlap, input: "changed" })).schedule.last_slot?.outcome).toBe("started");
   vi.setSystemTime(START + DAY + 31_000);
   await until(async () => (await get("slow")).last_slot?.scheduled_for === "2026-05-05T09:00:00.000Z");
   expect(days(await runsOf(stores, "slow"))).toEqual(expected);
   if (overlap === "skip")
     expect((await get("slow")).last_slot).toMatchObject({ outcome: "skipped", message: /had not ended/ });
+});
+
+/** A tool that asks a person first. */
+const ASKING = defineTool({
+  ...{ name: "launch", description: "Launches.", parameters: z.object({}) },
+  async *execute(_args, call, run) {
+    const answer = yield* askFor({ call, kind: "approval", prompt: "Launch?" }, run);
+    return answer ? done(answer.decision) : interrupted();
+  },
+});
+
+test.each([
+  ["wait", "skipped"],
+  ["deny", "started"],
+])("if its run asks, `questions: %s` leaves the next slot %s", async (questions, outcome) => {
+  const script = [{ call: [{ tool: "launch" }] }, { say: "done" }];
+  const { stores, put, get } = await open({ engine: { tools: [ASKING], script } });
+  await put("asking", { questions });
+  vi.setSystemTime(START + 31_000);
+  await until(async () =>
+    ["interrupted", "success"].includes((await runsOf(stores, "asking"))[0]?.status ?? ""),
+  );
+  await until(async () => (await get("asking")).last_run);
+  vi.setSystemTime(START + DAY + 31_000);
+  await until(async () => (await get("asking")).last_slot?.scheduled_for === "2026-05-05T09:00:00.000Z");
+  expect((await get("asking")).last_slot?.outcome).toBe(outcome);
 });
 
 test("with `overlap: queue`, a slot waits for the previous run and does not count as missed", async () => {
@@ -368,6 +397,8 @@ test("changing the input keeps the due slot; a pause skips its slots", async () 
   await schedules.close();
   vi.setSystemTime(START + 31_000);
   expect((await put("daily", { input: "changed" })).schedule.next_runs[0]).toBe("2026-05-04T09:00:00.000Z");
+  const moved = (await put("daily", { timezone: "Asia/Tokyo" })).schedule;
+  expect(moved.next_runs[0]).toBe("2026-05-05T00:00:00.000Z");
   expect((await put("daily", { paused: true })).schedule).toMatchObject({ status: "paused", next_runs: [] });
   vi.setSystemTime(START + 2 * DAY);
   expect((await put("daily", {})).schedule.next_runs[0]).toBe("2026-05-06T09:00:00.000Z");

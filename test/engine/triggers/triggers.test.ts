@@ -70,6 +70,9 @@ test("a trigger whose agent is missing is paused after ten minutes, unless the a
   pass(9 * MINUTE);
   state.isMissing = true;
   expect(await send(address, "two")).toBe("unavailable");
+  // No one looked for it for hours, in which it may have been back.
+  pass(2 * 60 * MINUTE);
+  expect(await send(address, "two")).toBe("unavailable");
   pass(11 * MINUTE);
   expect(await send(address, "two")).toBe("not_found");
   expect((await triggers.store.get(ADA, "mine"))?.trigger).toMatchObject({
@@ -97,6 +100,29 @@ test("a delivery whose user is deleted meanwhile leaves no run, thread or entry 
   expect((await stores.threads.list(ADA, { limit: 10 })).items).toEqual([]);
   for (const kind of ["triggers", "trigger_logs", "trigger_runs"])
     expect(await stores.documents.list({ kind, ...ADA }), kind).toEqual([]);
+});
+
+test("an old secret is valid until its time has passed", async () => {
+  const { triggers, put, send } = await opened();
+  const address = await put("{{body.text}}");
+  const rotate = (ms: number) => {
+    const previous = { secret: SECRET, until: new Date(Date.now() + ms).toISOString() };
+    return triggers.store.change(ADA, "mine", (before) => ({ ...before, secret: "another", previous }));
+  };
+  await rotate(MINUTE);
+  expect(await send(address, "one")).toBe("started");
+  await rotate(-1);
+  expect(await send(address, "two")).toBe("unauthorized");
+});
+
+test("a delivery is remembered for a day, in which others come", async () => {
+  const { stores, triggers, put, send, pass } = await opened();
+  const address = await put("{{body.text}}");
+  expect(await send(address, "one")).toBe("started");
+  pass(24 * 60 * MINUTE);
+  expect(await send(address, "two")).toBe("started");
+  await triggers.close();
+  expect(await stores.documents.list({ kind: "trigger_runs", ...ADA })).toHaveLength(2);
 });
 
 test("a delivery starts nothing if its trigger is meanwhile paused, deleted or given to another key", async () => {
