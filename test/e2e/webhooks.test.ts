@@ -7,6 +7,7 @@ import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { requestsTo } from "../support/native.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";
+import { HELPED } from "../support/team.ts";
 import { type Received, webhookInbox } from "../support/webhook-inbox.ts";
 
 const AGENTS = `
@@ -138,6 +139,38 @@ test("a failed delivery is sent again with the same id; a refused one can be res
   await expect.poll(delivered).toEqual(["t2", "t1"]);
   expect(inbox.received.at(-1)?.headers["webhook-id"]).toBe(dead?.id);
   expect(inbox.received.at(-1)?.body).toBe(inbox.received.at(-2)?.body);
+
+  const spec = { url: inbox.url, on: ["run.ended"] };
+  await ada.ask("PUT", "/webhooks/mine", { ...spec, paused: true });
+  const refused = await ada.ask("POST", `/webhooks/mine/deliveries/${dead?.id}/send`);
+  expect([refused.status, refused.answer.detail]).toEqual([400, expect.stringContaining("is paused")]);
+  // A webhook with the id of a deleted one has none of its deliveries.
+  await ada.ask("DELETE", "/webhooks/mine");
+  await ada.ask("PUT", "/webhooks/mine", spec);
+  expect((await ada.ask("GET", "/webhooks/mine/deliveries")).answer.items).toEqual([]);
+});
+
+test("a webhook receives the end of a run, but not of its subagents' runs", async () => {
+  const inbox = await webhookInbox();
+  const ada = (await serve(HELPED)).as("ada");
+  await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
+  await ada.run("t1", "hello");
+  await expect.poll(() => inbox.received.map(({ message }) => message.data.thread_id)).toEqual(["t1"]);
+});
+
+test("a webhook receives the end of a run that is cancelled before it begins", async () => {
+  const inbox = await webhookInbox();
+  const { tool, entered } = gate();
+  const ada = (await serve({ script: gated, agents: WITH_GATE, tools: [tool] })).as("ada");
+  await ada.ask("PUT", "/webhooks/mine", { url: inbox.url, on: ["run.ended"] });
+  const start = () =>
+    ada.ask("POST", "/threads/t1/runs", { input: "hello", background: true, on_busy: "enqueue" });
+  await start();
+  await entered;
+  const { id } = (await start()).answer;
+  await ada.ask("POST", `/threads/t1/runs/${id}/cancel`);
+  const ends = () => inbox.received.map(({ message }) => message.data);
+  await expect.poll(ends).toMatchObject([{ run_id: id, status: "cancelled" }]);
 });
 
 test("with `ordered`, a thread's delivery waits for the previous one, and other threads do not", async () => {

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
 import type { RunRecord, Thread } from "../../../src/agent/core/records.ts";
+import type { BudgetState } from "../../../src/engine/quotas/near.ts";
 import type { EndingRun } from "../../../src/engine/runs/services.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { deliveriesOf } from "../../../src/engine/webhooks/delivery-store.ts";
@@ -163,6 +164,61 @@ test("a webhook is disabled after a day of failures only, with the reason, until
   expect(await mine()).toHaveLength(1);
   await put();
   expect((await health())?.disabled).toBeUndefined();
+});
+
+test("what waits for a webhook that is paused meanwhile is given up, and is retried for a day once it is sent again", async () => {
+  const { openMine, pass } = deployment();
+  const { webhooks, deliveries, wake, inbox, put, mine, near } = await openMine(
+    NEAR,
+    ...Array<number>(50).fill(500),
+  );
+  await near("first");
+  await expect.poll(() => inbox.received.length).toBeGreaterThan(0);
+  await webhooks.put(ADA, "mine", { ...SPEC, on: ["budget.near"], url: inbox.url, paused: true });
+  pass(HOUR);
+  wake();
+  await expect.poll(mine).toMatchObject([{ state: "failed", failure: "the webhook is paused" }]);
+  await put();
+  pass(25 * HOUR);
+  const [{ id = "" } = {}] = await mine();
+  await deliveries.again(ADA, "mine", id);
+  wake();
+  await expect.poll(mine).toMatchObject([{ state: "pending", http_status: 500 }]);
+});
+
+test("a budget's warning is sent once in its period, even days later by another process", async () => {
+  const { openMine, open, pass } = deployment();
+  const { onNear, inbox, near } = await openMine(NEAR);
+  const warning = { id: "june", until: Date.now() + 20 * 24 * HOUR, details: { of: "user" } } as BudgetState;
+  const told = () => inbox.received.map(({ message }) => message.data.of ?? "other").sort();
+  const others = async (...ids: string[]) => {
+    for (const id of ids) {
+      const before = inbox.received.length;
+      await near(id);
+      await expect.poll(() => inbox.received.length).toBeGreaterThan(before);
+    }
+  };
+  onNear(ADA, warning);
+  await expect.poll(told).toEqual(["user"]);
+  pass(9 * 24 * HOUR);
+  // The process that sends these also deletes what is no longer kept.
+  await others("1", "2");
+  (await open()).onNear(ADA, warning);
+  await others("3", "4");
+  expect(told()).toEqual(["other", "other", "other", "other", "user"]);
+});
+
+test("a secret that was replaced no longer signs after a day", async () => {
+  const { openMine, pass } = deployment();
+  const { webhooks, inbox, near } = await openMine(NEAR);
+  await webhooks.rotate(ADA, "mine");
+  const signatures = () =>
+    inbox.received.map(({ headers }) => String(headers["webhook-signature"]).split(" ").length);
+  await near("first");
+  await expect.poll(signatures).toEqual([2]);
+  pass(25 * HOUR);
+  await near("second");
+  await expect.poll(signatures).toEqual([2, 1]);
 });
 
 test("dead letters are kept for seven days and then deleted", async () => {
