@@ -3,23 +3,20 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { newApiKey } from "../../src/server/auth/api-keys.ts";
-import { serveWith, skein } from "../support/process.ts";
+import { openSqliteKeyFile } from "../../src/engine/stores/sqlite/key-file.ts";
+import { createApiKeys, issueApiKey, newApiKey } from "../../src/server/auth/api-keys.ts";
+import { startServer } from "../support/server.ts";
 
 /** A server with keys, and its clients: `root` is an operator, `admin` the admin of the tenant `acme`. */
 async function serve() {
   const { key } = newApiKey();
-  const config = {
-    store: "sqlite",
-    auth: { scheme: "api_key", bootstrap_key: key },
-    backends: { allow_local: true },
-  };
-  const { url, dir } = await serveWith(config, { script: JSON.stringify([{ say: "Done." }]) });
+  const { url, dir } = await startServer({ config: { auth: { scheme: "api_key", bootstrap_key: key } } });
   const as = (own: string) => createClient({ baseUrl: url, headers: { authorization: `Bearer ${own}` } });
-  const about = ["--tenant", "acme", "--user", "boss", "--scopes", "admin"];
-  const made = skein(["keys", "create", ...about], { DATA_DIR: join(dir, "data") });
-  expect(await made.exited).toBe(0);
-  return { as, root: as(key), admin: as(/\bsk_\S+/.exec(made.output())?.[0] ?? "") };
+  const { documents, close } = openSqliteKeyFile(join(dir, "data"));
+  const about = { tenant: "acme", user: "boss", scopes: ["admin" as const], name: "" };
+  const made = await issueApiKey(createApiKeys(documents), about);
+  close();
+  return { as, root: as(key), admin: as(made.key) };
 }
 
 const refusal = (work: Promise<unknown>) =>
