@@ -3,11 +3,17 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
+import { listSandboxes } from "../../src/engine/admin/lists.ts";
+import { overUsers, type Reach } from "../../src/engine/admin/reach.ts";
+import type { SandboxEntry } from "../../src/engine/admin/services.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
+import { AUDIENCE, ISSUER, issuer, token } from "../server/auth/issuer.ts";
 import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { startServer } from "../support/server.ts";
+import { HELPED } from "../support/team.ts";
 
 type Who = ReturnType<typeof asUser>;
 const user = (name: string, tenant = "acme") => asUser(name, "read,run,tools", tenant);
@@ -32,6 +38,23 @@ async function serve(more: object = {}) {
   });
   const as = (who: Who) => createClient({ baseUrl: url, headers: who });
   return { url, dir, log, as };
+}
+
+/** The items of all pages. */
+async function inPages<T>(
+  limit: number,
+  list: (page: {
+    limit: number;
+    cursor?: string;
+  }) => Promise<{ items: readonly T[]; next_cursor?: string | undefined }>,
+): Promise<T[]> {
+  const items: T[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await list({ limit, ...(cursor === undefined ? {} : { cursor }) });
+    items.push(...page.items);
+    cursor = page.next_cursor;
+    if (cursor === undefined) return items;
+  }
 }
 
 const finished = async (client: ReturnType<typeof createClient>, thread: string, input = "go") => {
@@ -84,6 +107,39 @@ test("lists across users have pages that contain each item once", async () => {
     } while (cursor !== undefined);
     expect(found.toSorted()).toEqual(ids.toSorted());
   }
+});
+
+test("lists of users and tenants have pages that contain each once, however many there are", async () => {
+  const { as } = await serve();
+  const owners = Array.from({ length: 40 }, (_, n) => ({ user: `u${n}`, tenant: `t${n % 3}` }));
+  for (const { user: name, tenant } of owners) await as(user(name, tenant)).threads.create({});
+  const { admin } = as(OPERATOR);
+  const users = await inPages(16, (page) => admin.users(page));
+  expect(users.map(({ tenant, user }) => ({ user, tenant }))).toEqual(
+    owners.toSorted((a, b) => (`${a.tenant} ${a.user}` < `${b.tenant} ${b.user}` ? -1 : 1)),
+  );
+  const tenants = await inPages(1, (page) => admin.tenants(page));
+  expect(tenants.map(({ tenant }) => tenant)).toEqual(["t0", "t1", "t2"]);
+});
+
+test("a list across users goes on to the last of many that have nothing in it", async () => {
+  const { owners, threads, close } = createMemoryStores();
+  onTestFinished(() => close());
+  for (let n = 0; n < 400; n++)
+    await threads.create({ tenant: "t", user: `u${n}` }, { id: "a", metadata: {} });
+  const read = async ({ user }: { user: string }) => ({ items: user === "u99" ? [{ n: 1 }] : [] });
+  expect(await inPages(5, (page) => overUsers(owners, {}, page, read))).toMatchObject([{ user: "u99" }]);
+});
+
+test("the list of sandboxes contains only those within reach, by id", async () => {
+  const sandbox = (id: string, tenant: string, user: string) => ({ id, owner: { tenant, user } });
+  const all = [sandbox("c", "acme", "ada"), sandbox("a", "acme", "bob"), sandbox("b", "other", "ada")];
+  const sandboxes = async () => all as unknown as readonly SandboxEntry[];
+  const ids = async (reach: Reach) =>
+    (await inPages(1, (page) => listSandboxes({ sandboxes }, reach, page))).map(({ id }) => id);
+  expect(await ids({})).toEqual(["a", "b", "c"]);
+  expect(await ids({ tenant: "acme" })).toEqual(["a", "c"]);
+  expect(await ids({ tenant: "acme", user: "ada" })).toEqual(["c"]);
 });
 
 test("an admin can stop anyone's run in the tenant only, and the log names the admin", async () => {
@@ -156,6 +212,8 @@ test("an export contains every message of a user, marks its end, and contains no
   const { as } = await serve();
   await finished(as(ADA), "t", "what ada asked");
   await finished(as(ADA), "u", "and again");
+  for (const half of ["first", "second"]) await finished(as(ADA), "u", half + "x".repeat(300_000));
+  for (let n = 0; n < 50; n++) await as(ADA).threads.create({});
   await finished(as(BOB), "t", "what bob asked");
   await as(ADA).agents.setOverrides("assistant", { hooks: { todos: false } });
   const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
@@ -166,7 +224,7 @@ test("an export contains every message of a user, marks its end, and contains no
   const count = (type: string) => lines.filter((line) => line.type === type).length;
   expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
   expect([count("thread"), count("message"), count("run"), count("state"), count("item")]).toEqual([
-    2, 4, 2, 2, 1,
+    52, 8, 4, 52, 1,
   ]);
   expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
   expect(text).toContain("what ada asked");
@@ -175,6 +233,28 @@ test("an export contains every message of a user, marks its end, and contains no
   await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
     status: 404,
   });
+});
+
+test("the data of a user include the threads of subagents", async () => {
+  const { url } = await startServer({ ...HELPED, config: BEHIND_GATEWAY });
+  const as = (who: Who) => createClient({ baseUrl: url, headers: who });
+  await finished(as(ADA), "t");
+  const { admin } = as(ADMIN);
+  const ada = { tenant: "acme", user: "ada" };
+  const text = await (await admin.exportUser(ada)).text();
+  expect(text.match(/^{"type":"thread"/gm)).toHaveLength(2);
+  expect(await admin.deleteUser(ada)).toMatchObject({ complete: true });
+  expect((await admin.users()).items).toEqual([]);
+});
+
+test("the issuer of tokens can grant the scope operator only if the settings allow it", async () => {
+  const jwt = { jwks_url: (await issuer()).url, issuer: ISSUER, audience: AUDIENCE };
+  const headers = { authorization: `Bearer ${await token({ scope: "operator" })}` };
+  const statuses = [false, true].map(async (external_operators) => {
+    const { url } = await startServer({ config: { auth: { scheme: "jwt", jwt, external_operators } } });
+    return (await fetch(`${url}/admin/tenants`, { headers })).status;
+  });
+  expect(await Promise.all(statuses)).toEqual([403, 200]);
 });
 
 test("a gateway can grant the scope operator only if the settings allow it", async () => {

@@ -66,6 +66,14 @@ test("the trail records a change with its user, address and time, but without it
   expect(JSON.stringify(items)).not.toContain("secret");
 });
 
+test("without a gateway, the trail ignores the address that a client claims", async () => {
+  const { url } = await startServer();
+  await postJson(`${url}/threads`, { id: "t" }, { "x-forwarded-for": "203.0.113.9" });
+  const { admin } = createClient({ baseUrl: url });
+  const addresses = async () => (await admin.audit({ action: "thread" })).items.map(({ ip }) => ip);
+  await expect.poll(addresses).toEqual(["127.0.0.1"]);
+});
+
 test("the trail records refused actions, and users' own reads and runs only if the settings say so", async () => {
   const doAll = async ({ as }: Awaited<ReturnType<typeof serve>>) => {
     await as(ADA).threads.create({ id: "mine" });

@@ -1,7 +1,10 @@
 // What a user thinks of an agent's answers: who may say it, of what, and how long it is kept.
 
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { type AssistantMessage, assistantMessage } from "../../src/agent/core/message.ts";
 import { createClient } from "../../src/client/client.ts";
+import { rate } from "../../src/engine/runs/feedback.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import { startServer } from "../support/server.ts";
 
 async function served() {
@@ -49,6 +52,20 @@ test("a user can rate an answer with a comment, change the rating and remove it;
   await ada.feedback.remove("trip", answer);
   expect(await ada.feedback.of("trip")).toEqual([]);
   await expect(ada.feedback.remove("trip", answer)).rejects.toMatchObject({ status: 404 });
+});
+
+test("at most 100 answers of a thread can be rated, and a rating can then still be changed", async () => {
+  const stores = createMemoryStores();
+  onTestFinished(() => stores.close());
+  const owner = { tenant: "acme", user: "ada" };
+  const messages = Array.from({ length: 101 }, () => assistantMessage("An answer."));
+  await stores.threads.create(owner, { id: "t", metadata: {}, messages });
+  const change = ({ id: message }: { id: string }, rating: "up" | "down") =>
+    rate(stores, owner, { thread: "t", message }, { rating });
+  const [last, first, ...others] = messages as [AssistantMessage, AssistantMessage];
+  for (const each of [first, ...others]) await change(each, "down");
+  await expect(change(last, "up")).rejects.toMatchObject({ code: "limit_exceeded" });
+  expect(await change(first, "up")).toMatchObject({ rating: "up" });
 });
 
 test("ratings are part of a user's export, and are deleted with the messages and the thread", async () => {

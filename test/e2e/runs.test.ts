@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
-import { postJson, runsOf, saidIn } from "../support/native.ts";
+import { postJson, runsOf, saidIn, statusesOf } from "../support/native.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";
 
@@ -137,6 +137,22 @@ test("a run that cannot begin fails, and the user's message is still in the thre
   const events = await (await post(`${url}/threads/t1/runs`, { input: "Hi" })).ended();
   expect(dataOf(events, "error")).toHaveLength(1);
   expect(await saidIn(url, "t1")).toEqual(["Hi"]);
+});
+
+test("with `on_disconnect: cancel`, a client that stops waiting for JSON ends its run", async () => {
+  const { tool, entered } = gate();
+  const { url } = await startServer({ script: gated, agents: WITH_GATE, tools: [tool] });
+  const leaving = new AbortController();
+  const asked = fetch(`${url}/threads/t1/runs`, {
+    method: "POST",
+    headers: { accept: "application/json", "content-type": "application/json" },
+    body: JSON.stringify({ input: "go", on_disconnect: "cancel" }),
+    signal: leaving.signal,
+  });
+  await entered;
+  leaving.abort();
+  await expect(asked).rejects.toThrow();
+  await expect.poll(() => statusesOf(url, "t1")).toEqual(["cancelled"]);
 });
 
 test("a server that stops ends every open stream with a terminal event", async () => {

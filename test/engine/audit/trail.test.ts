@@ -13,8 +13,12 @@ const entry = (tenant: string, id: string): NewEntry => ({
   ...{ actor: { type: "user", id: "ada", user: "ada" }, target: { type: "thread", id } },
 });
 
-function open({ count = 100_000, bend = (documents: Documents) => documents } = {}) {
-  const stores = createMemoryStores();
+function open({
+  count = 100_000,
+  ms = Number.POSITIVE_INFINITY,
+  stores = createMemoryStores(),
+  bend = (documents: Documents) => documents,
+} = {}) {
   const lines: string[] = [];
   const counted = { written: 0, dropped: 0 };
   const log = (details: object, message: string) =>
@@ -22,7 +26,7 @@ function open({ count = 100_000, bend = (documents: Documents) => documents } = 
   const logger: Logger = { info: log, warn: log, error: log };
   const audit = createAudit({
     ...{ documents: bend(stores.documents), logger, isLogged: false },
-    kept: { ms: Number.POSITIVE_INFINITY, count },
+    kept: { ms, count },
     onWritten: async () => {},
     onCounted: (outcome, entries) => {
       counted[outcome] += entries;
@@ -45,6 +49,10 @@ test("dropped entries are counted, logged and recorded as an entry, and another 
   const gaps = (await audit.list("loud", { limit: 10, action: "audit.gap" })).items;
   expect(gaps).toMatchObject([{ dropped: 600, outcome: "failed", actor: { type: "server" } }]);
   expect(await idsOf("quiet")).toEqual(["mine"]);
+  const one = { limit: 10, user: "bob" };
+  const first = await audit.list("loud", one);
+  expect(first).toEqual({ items: [], next_cursor: expect.any(String) });
+  expect(await audit.list("loud", { ...one, cursor: first.next_cursor })).toEqual({ items: [] });
   expect(lines).toContainEqual(expect.stringMatching(/audit trail entries were dropped.*"loud"/));
 });
 
@@ -95,4 +103,22 @@ test("a tenant's oldest entries are deleted above the maximum, and those of othe
   expect(ids.length).toBeLessThanOrEqual(1_100);
   expect(ids.slice(0, 500)).toEqual(Array.from({ length: 500 }, (_, n) => `t${1_899 - n}`));
   expect(await idsOf("other")).toEqual(["theirs"]);
+});
+
+test("entries are deleted after `audit.keep` by any process, and not earlier", async () => {
+  let time = 0;
+  const stores = createMemoryStores({ now: () => Date.now() + time });
+  const [day, ms] = [24 * 3_600_000, 30 * 24 * 3_600_000];
+  const { audit, counted, idsOf } = open({ stores, ms });
+  const write = async (id: string) => {
+    audit.record(entry("acme", id));
+    await expect.poll(async () => (await idsOf("acme"))[0]).toBe(id);
+  };
+  await write("old");
+  time = 20 * day;
+  await write("new");
+  time = 31 * day;
+  open({ stores, ms }).audit.open();
+  await expect.poll(() => idsOf("acme")).toEqual(["new"]);
+  expect(counted.written).toBe(2);
 });

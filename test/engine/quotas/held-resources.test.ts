@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { append } from "../../../src/agent/core/document-log.ts";
 import { retain } from "../../../src/agent/core/documents.ts";
+import { AppError } from "../../../src/agent/core/errors.ts";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import type { Thread } from "../../../src/agent/core/records.ts";
 import type { ThreadStore } from "../../../src/agent/core/stores.ts";
@@ -24,6 +25,13 @@ describe("held resources", () => {
     await expect(withHold(quotas, thread("2"), async () => "made")).rejects.toMatchObject({
       details: { limit: "threads" },
     });
+  });
+
+  test("a thread that was not counted is counted once its creation finds that it exists", async () => {
+    const { quotas, store } = limited();
+    const exists = () => Promise.reject(new AppError("already_exists", "The thread exists."));
+    await expect(withHold(quotas, thread("1"), exists)).rejects.toThrow("exists");
+    expect((await store.held(ADA)).user.threads).toBe(1);
   });
 
   test("an existing thread can be used above the limit", async () => {
@@ -168,5 +176,17 @@ describe("documents that count", () => {
     await append(documents, history, "12", { count: 1 });
     await append(documents, history, "345", { count: 1 });
     expect(await store.stored(ADA)).toEqual({ tenant: 13, user: 3 });
+  });
+
+  test("count as before if the store refuses a write, and once if they are replaced", async () => {
+    const { quotas, store } = world({ user: { stored_bytes: 10 } });
+    const documents = countedDocuments(createMemoryStores().documents, quotas, new Set(["history"]));
+    const write = (body: string, seen: string | undefined, version: string) =>
+      documents.write(history, [{ key: "k", seen, body }], { version });
+    await write("12345", undefined, "v1");
+    expect(await write("123456789", "old", "v2")).not.toBe("written");
+    expect((await store.stored(ADA)).user).toBe(5);
+    expect(await write("12345678", "v1", "v2")).toBe("written");
+    expect((await store.stored(ADA)).user).toBe(8);
   });
 });

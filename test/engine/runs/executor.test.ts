@@ -405,6 +405,21 @@ test("a waiting run that ended before its start was confirmed no longer counts",
   expect((await store.held(owner)).user.runs).toBe(1);
 });
 
+test("a waiting run counts for longer than one that was only accepted", async () => {
+  let time = Date.now();
+  const store = openMemoryQuotas(() => time).quotas;
+  const config = QuotaConfig.parse({ user: { concurrent_runs: 2 } });
+  const { runs } = managed(createMemoryStores(), {
+    script: () => ({ say: "a b c", delay_ms: 60_000 }),
+    quotas: createQuotas(store, config, { threadMs: 60_000 }),
+  });
+  await runs.open();
+  await startRun(runs, ADA, command("t", "go"));
+  await startRun(runs, ADA, { ...command("t", "next"), on_busy: "enqueue" });
+  time += 61_000;
+  expect((await store.held(ADA)).user.runs).toBeGreaterThan(0);
+});
+
 test("the end of a waiting run is prepared before it is cancelled, so no crash loses it", async () => {
   const stores = createMemoryStores();
   const prepared: unknown[] = [];

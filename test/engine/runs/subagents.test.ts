@@ -11,6 +11,7 @@ import { QuotaConfig } from "../../../src/engine/quotas/config.ts";
 import { createQuotas } from "../../../src/engine/quotas/index.ts";
 import { createEngine } from "../../../src/engine/runs/index.ts";
 import { startRun } from "../../../src/engine/runs/start.ts";
+import { deleteThreadTree } from "../../../src/engine/runs/thread-actions.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { openMemoryQuotas } from "../../../src/engine/stores/sqlite/quotas.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
@@ -124,4 +125,15 @@ describe("a child that its parent waits for", () => {
     await subagents.stop(eve, run, "cancel");
     expect(await subagents.thread(eve, news.thread_id)).toEqual({ messages: [], state: {} });
   });
+});
+
+test("a thread is deleted with the threads of all its subagents, however many", async () => {
+  const { threads, close } = createMemoryStores();
+  onTestFinished(() => close());
+  const quotas = createQuotas(openMemoryQuotas().quotas, QuotaConfig.parse({}), { threadMs: 60_000 });
+  await threads.create(ADA, { id: "parent", metadata: {}, state: { subagents: {} } });
+  for (let n = 0; n < 101; n++)
+    await threads.create(ADA, { id: `c${n}`, metadata: {}, parent: lineage.parent });
+  expect(await deleteThreadTree({ threads, quotas }, ADA, "parent")).toBe(true);
+  expect((await threads.list(ADA, { limit: 10, children: true })).items).toEqual([]);
 });

@@ -67,7 +67,7 @@ describe("the runs of all threads", () => {
     const { get, say, send } = await served({
       agents: `agents: { one: { model: "scripted:test" }, two: { model: "scripted:test" } }`,
       script: ({ messages }) =>
-        JSON.stringify(messages).includes("fail")
+        JSON.stringify(messages.at(-1)).includes("fail")
           ? { fail: { code: "model_rejected", message: "No." } }
           : { say: "Done." },
     });
@@ -79,6 +79,8 @@ describe("the runs of all threads", () => {
     expect(await threads("status=success")).toEqual(["b", "a"]);
     expect(await threads("agent=two")).toEqual(["b"]);
     expect(await threads("agent=two&status=error")).toEqual([]);
+    for (let n = 0; n < 50; n++) await say("a", "go");
+    expect(await threads("status=error")).toEqual(["a"]);
   });
 });
 
@@ -113,6 +115,14 @@ describe("a search in messages", () => {
       expect(found.items.map(({ id }) => id)).toEqual([`t${at}`]);
       expect(found.items[0]?.match?.text).toContain(`Needle ${at}`);
     }
+  });
+
+  test("finds the newest of the messages with the text, after others of any length", async () => {
+    const { get, say } = await served({ script: () => ({ say: "Done." }) });
+    for (const input of ["needle", "hay ".repeat(100_000), "needle", "hay"]) await say("t1", input);
+    const newest = (await get("/threads/t1/messages")).items[4]?.id;
+    const [found] = (await get("/threads?q=needle&in=messages")).items;
+    expect(found?.match?.message_id).toBe(newest);
   });
 
   test("continues from page to page until every thread was searched", async () => {
