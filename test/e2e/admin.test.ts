@@ -122,7 +122,7 @@ test("lists of users and tenants have pages that contain each once, however many
   expect(tenants.map(({ tenant }) => tenant)).toEqual(["t0", "t1", "t2"]);
 });
 
-test("a list across users goes on to the last of many that have nothing in it", async () => {
+test("a list across users reaches the last of many that have nothing in it", async () => {
   const { owners, threads, close } = createMemoryStores();
   onTestFinished(() => close());
   for (let n = 0; n < 400; n++)

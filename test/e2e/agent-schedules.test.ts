@@ -195,7 +195,7 @@ test("a user's number of agent schedules is limited, even with simultaneous call
   expect(await ada.call([create])).toEqual([expect.stringContaining("already 4 schedules")]);
 });
 
-test("an agent's schedule is paused once the key of its run is revoked, and its user and the trail are told", async () => {
+test("an agent's schedule is paused once the key of its run is revoked, and a webhook and the trail report it", async () => {
   const inbox = await webhookInbox();
   const root = newApiKey().key;
   const auth = { scheme: "api_key", bootstrap_key: root };
