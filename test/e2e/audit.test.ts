@@ -5,10 +5,11 @@ import { expect, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { startCollector } from "../support/collector.ts";
 import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { postJson } from "../support/native.ts";
-import { startServer } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { traced } from "../support/traced-server.ts";
 import { webhookInbox } from "../support/webhook-inbox.ts";
 
@@ -270,6 +271,55 @@ test("the trail records runs started by schedules and triggers, and deliveries t
   ]);
 });
 
+test("entries are deleted after `audit.keep`, even those of an earlier server", async () => {
+  const dir = await temporaryFolder();
+  const config = { ...BEHIND_GATEWAY, store: "sqlite", audit: { keep: "1h" } };
+  const trail = async (url: string) =>
+    (await createClient({ baseUrl: url, headers: ADMIN }).admin.audit({ action: "thread" })).items.length;
+  const before = await startServer({ dir, config });
+  await createClient({ baseUrl: before.url, headers: ADA }).threads.create({ id: "t" });
+  await expect.poll(() => trail(before.url)).toBe(1);
+  await before.app.close();
+  const { url } = await startServer({ dir, config, now: () => Date.now() + 3_601_000 });
+  await expect.poll(() => trail(url)).toBe(0);
+});
+
+test("a schedule that is paused because its key was revoked is recorded, and a webhook receives the reason", async () => {
+  const [inbox, root] = [await webhookInbox(), newApiKey().key];
+  let late = 0;
+  const { url } = await startServer({
+    config: { auth: { scheme: "api_key", bootstrap_key: root }, http_tools: { allow: inbox.host } },
+    now: () => Date.now() + late,
+  });
+  const as = (key: string) => createClient({ baseUrl: url, headers: { authorization: `Bearer ${key}` } });
+  const { admin } = as(root);
+  const { key, id } = await admin.createKey({ user: "ada" });
+  const at = new Date(Date.now() + 300_000).toISOString();
+  await as(key).schedules.put("soon", { at, input: "go" });
+  await as(key).webhooks.put("mine", { url: inbox.url, on: ["schedule.paused"] });
+  await admin.revokeKey(id);
+  await expect
+    .poll(() =>
+      as(key)
+        .me()
+        .catch(({ status }) => status),
+    )
+    .toBe(401);
+  late = 300_000;
+  const data = {
+    schedule_id: "soon",
+    reason: "credentials_ended",
+    message: expect.stringContaining("revoked"),
+  };
+  await expect
+    .poll(() => inbox.received.map(({ message }) => message.data))
+    .toEqual([expect.objectContaining(data)]);
+  const of = { type: "schedule", id: "soon", user: "ada" };
+  await expect
+    .poll(async () => (await admin.audit({ action: "schedule.pause" })).items)
+    .toMatchObject([{ actor: of, target: of, outcome: "failed" }]);
+});
+
 test("with `audit.otlp`, a collector receives each entry as a log record, even the last before the server stops", async () => {
   const collector = await startCollector();
   const { url, app } = await traced(collector.url, {
@@ -278,6 +328,9 @@ test("with `audit.otlp`, a collector receives each entry as a log record, even t
   const ada = createClient({ baseUrl: url, headers: ADA });
   await fetch(`${url}/threads/t`, { method: "DELETE", headers: ADA });
   await expect.poll(() => collector.records.length).toBe(1);
+  await expect
+    .poll(async () => (await fetch(`${url}/metrics`, { headers: ADMIN })).text())
+    .toContain('skein_audit_records_total{outcome="sent"} 1');
   await ada.threads.create({ id: "t" });
   await app.close();
   expect(collector.faults).toEqual([]);

@@ -95,8 +95,9 @@ test("another user can neither read, replace nor delete them, and only admins ca
 });
 
 test("a deleted connection is revoked at its issuer, and so are a deleted user's", async () => {
-  const { as } = await serve();
-  const ada = as("ada");
+  const [dir, key] = [await temporaryFolder(), newKey()];
+  const before = await serve({ dir, config: { store: "sqlite", vault: { key } } });
+  let ada = before.as("ada");
   const issuer = await authorizationServer();
   const connect = async (id: string) => {
     const { access_token, refresh_token } = await issuer.grant();
@@ -112,6 +113,10 @@ test("a deleted connection is revoked at its issuer, and so are a deleted user's
     return access_token;
   };
   const [first, second] = [await connect("first"), await connect("second")];
+  await before.app.close();
+  const vault = { key: newKey(), previous_keys: [key] };
+  const { as } = await serve({ dir, config: { store: "sqlite", vault } });
+  ada = as("ada");
   expect((await ada("DELETE", "/me/connections/first")).answer).toEqual({ is_revoked: true });
   expect([await issuer.isActive(first), await issuer.isActive(second)]).toEqual([false, true]);
   const operator = as("root", "acme", "operator");

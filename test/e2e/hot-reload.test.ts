@@ -86,6 +86,16 @@ describe("a change to the agents file", () => {
     await expect.poll(() => agentsOf(url)).toEqual(["two"]);
   });
 
+  test("that names another type of backend makes the server depend on it", async () => {
+    const config = { backends: { docker: { host: "unix:///no/engine.sock" } } };
+    const { url, dir, app } = await startServer({ agents: "agents: { helper: {} }", config });
+    const ready = async () => (await fetch(`${url}/ready`)).status;
+    expect(await ready()).toBe(200);
+    await save(dir, "agents.yaml", "agents: { helper: { backend: { type: docker, image: none } } }");
+    await app.reload();
+    await expect.poll(ready).toBe(503);
+  });
+
   test("without a difference counts as no change", async () => {
     const { url, dir, app } = await startServer({ agents: ONE, tools: [gate().tool] });
     const listener = await view(`${url}/events`);

@@ -6,11 +6,15 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineHook } from "../../src/agent/core/hook.ts";
+import { createClient } from "../../src/client/client.ts";
 import { startFakeProvider } from "../support/fake-provider/server.ts";
 import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { needing } from "../support/needing.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
+import { webhookInbox } from "../support/webhook-inbox.ts";
 
 const promtool = needing(!spawnSync("promtool", ["--version"]).error, "promtool");
 const TOKEN = "prometheus-reads-this";
@@ -99,8 +103,9 @@ test("a sandbox is counted in its last state, and when it fails", async () => {
   const agents = "agents: { assistant: { model: 'scripted:test', backend: { type: docker, image: none } } }";
   const config = { backends: { docker: { host: "unix:///no/engine.sock" } } };
   const script = [{ call: [{ tool: "execute", args: { command: "true" } }] }, { say: "Done." }];
-  const { page } = await ran({ agents, config, script });
+  const { url, page } = await ran({ agents, config, script });
   const shown = await page();
+  expect((await fetch(`${url}/ready`)).status).toBe(503);
   expect(sampleOf(shown, 'skein_sandboxes{type="docker",state="starting"}')).toBe(0);
   expect(sampleOf(shown, 'skein_sandboxes{type="docker",state="error"}')).toBe(1);
   expect(sampleOf(shown, 'skein_sandbox_failures_total{type="docker"}')).toBeGreaterThan(0);
@@ -117,6 +122,56 @@ test("a thread counts as waiting for an answer until it has one", async () => {
   const answers = [{ id: items[0]?.id, decision: "respond", message: "This one." }];
   await (await post(`${url}/threads/t1/runs/${items[0]?.run_id}/resume`, { answers })).ended();
   await expect.poll(async () => sampleOf(await page(), "skein_threads_interrupted")).toBe(0);
+});
+
+test("questions, webhooks, the trail, refusals, resumed streams, costs, reloads and failed hooks are counted", async () => {
+  const inbox = await webhookInbox();
+  const afterAgent = () => Promise.reject(new Error("broken"));
+  const shaky = defineHook({
+    ...{ name: "shaky", options: z.strictObject({}), activeByDefault: () => true },
+    create: () => ({ name: "shaky", afterAgent }),
+  });
+  const agents = "agents: { assistant: { model: 'scripted:test', tools: [ask_user] } }";
+  const { url, app, dir, page } = await ran(
+    {
+      ...{ agents, hooks: [shaky], script: [{ call: [{ tool: "ask_user", args: { question: "Which?" } }] }] },
+      config: {
+        ...{ store: "sqlite", limits: { webhooks: 1 }, http_tools: { allow: inbox.host } },
+        interrupts: { webhook: { url: inbox.url, secret: `whsec_${"A".repeat(32)}` } },
+        quotas: { prices: { "scripted:*": { input: 1_000, output: 1_000 } } },
+      },
+    },
+    [],
+  );
+  const client = createClient({ baseUrl: url });
+  const webhook = { url: inbox.url, on: ["interrupt.opened" as const] };
+  await client.webhooks.put("mine", webhook);
+  await expect(client.webhooks.put("other", webhook)).rejects.toMatchObject({ status: 429 });
+  const { id } = await client.start("t1", { input: "go" });
+  let after: string | undefined;
+  for await (const _ of client.runs.events("t1", id, { onCursor: (at) => (after ??= at) }));
+  for await (const _ of client.runs.events("t1", id, { after }));
+  for (const text of [agents.replace("ask_user", "'*'"), "agents: 1"]) {
+    await writeFile(join(dir, "agents.yaml"), text);
+    await app.reload();
+  }
+  for (const line of [
+    'skein_interrupts_total{kind="question"}',
+    'skein_webhook_notifications_total{outcome="delivered"}',
+    'skein_webhook_deliveries_total{outcome="delivered"}',
+    'skein_audit_entries_total{outcome="written"}',
+    'skein_refused_total{limit="webhooks"}',
+    "skein_stream_resumes_total",
+    'skein_hook_failures_total{hook="shaky"}',
+    'skein_model_cost_millionths_total{model="scripted:test"}',
+    'skein_config_reloads_total{outcome="ok"}',
+    'skein_config_reloads_total{outcome="invalid"}',
+    "skein_sqlite_bytes",
+    'skein_http_request_seconds_count{route="/threads/:thread_id/runs"}',
+    'skein_store_seconds_count{operation="runs.start"}',
+    'skein_tool_call_seconds_count{tool="ask_user"}',
+  ])
+    await expect.poll(async () => sampleOf(await page(), line), { message: line }).toBeGreaterThan(0);
 });
 
 describe("values that users choose are not labels", () => {

@@ -7,6 +7,8 @@ import type { NewEntry } from "../../../src/engine/audit/entry.ts";
 import { createAudit } from "../../../src/engine/audit/index.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import type { Logger } from "../../../src/lib/logger.ts";
+import { ServerConfig } from "../../../src/server/config/server.ts";
+import { openAudit } from "../../../src/skein/app/nouns.ts";
 
 const entry = (tenant: string, id: string): NewEntry => ({
   ...{ tenant, action: "thread.create", outcome: "ok" },
@@ -121,4 +123,18 @@ test("entries are deleted after `audit.keep` by any process, and not earlier", a
   open({ stores, ms }).audit.open();
   await expect.poll(() => idsOf("acme")).toEqual(["new"]);
   expect(counted.written).toBe(2);
+});
+
+test("a server keeps at most `audit.entries` of a tenant", async () => {
+  const stores = createMemoryStores();
+  const config = ServerConfig.parse({ store: "memory", audit: { entries: 1_000 } });
+  const logger: Logger = { info() {}, warn() {}, error() {} };
+  const webhooks = { emit: async () => {} };
+  const audit = openAudit(config, stores, { logger, metrics: undefined, webhooks, records: undefined });
+  for (let n = 0; n < 1_300; n++) audit.record(entry("acme", `t${n}`));
+  await audit.close();
+  const { items } = await audit.list("acme", { limit: 2_000 });
+  expect(items.length).toBeGreaterThanOrEqual(1_000);
+  expect(items.length).toBeLessThanOrEqual(1_100);
+  await stores.close();
 });
