@@ -1,16 +1,27 @@
+import { getEventListeners } from "node:events";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Model } from "../../../src/agent/core/model.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
-import { createAgent, createRuntime } from "../../../src/index.ts";
+import {
+  createAgent,
+  createQuotas,
+  createRuntime,
+  QuotaConfig,
+  type Span,
+  type TaskBoard,
+} from "../../../src/index.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { workspace } from "../../agent/hooks/workspace.ts";
 import { names } from "../../support/backend.ts";
 import { gate, gated } from "../../support/gate.ts";
 import { agentWith, collect, runtimeWith } from "../../support/library.ts";
 import { temporaryFolder } from "../../support/server.ts";
+import { completing, delegating } from "../../support/team.ts";
 
 const echo = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }), { name: "echo" });
 
@@ -115,6 +126,19 @@ describe("a runtime", () => {
     expect(runtime.list()).toEqual([]);
   });
 
+  test("executes at most `max_runs` at a time, and shuts down a run that waits", async () => {
+    const runtime = runtimeWith({ max_runs: 1, agents: [echo] });
+    const { agent, open, entered } = atGate();
+    runtime.spawn(agent, { input: "go" });
+    await entered;
+    const [first, second] = [1, 2].map(() => runtime.spawn("echo", { input: "hello" }));
+    expect(await second?.status()).toBe("pending");
+    await runtime.shutdown(first?.id ?? "");
+    expect([await first?.status(), await second?.status()]).toEqual(["cancelled", "pending"]);
+    open();
+    expect((await second?.result)?.text).toBe("heard 1");
+  });
+
   test("that is closed ends active runs, and starts nothing more", async () => {
     const { agent, entered } = atGate();
     let handle: ReturnType<ReturnType<typeof createRuntime>["spawn"]>;
@@ -142,12 +166,46 @@ describe("a runtime", () => {
     expect((await again.result).text).toBe("heard 3");
   });
 
+  test("applies the quotas, the recorder, the task board and the folder that it was given", async () => {
+    const [stores, data_dir] = [createMemoryStores(), await temporaryFolder()];
+    onTestFinished(() => stores.close());
+    const config = QuotaConfig.parse({ user: { threads: 2 } });
+    const quotas = createQuotas(stores.quotas, config, { threadMs: 3_600_000 });
+    const seen: string[] = [];
+    const span: Span = { set: () => span, recordEvent: () => span, end() {} };
+    const startSpan = (name: string) => {
+      seen.push(name);
+      return span;
+    };
+    const tasks: TaskBoard = {
+      claim: async ({ id }) => void seen.push(`claim ${id}`),
+      settle: async ({ id }, _agent, status) => void seen.push(`${status} ${id}`),
+    };
+    const recorder = { startSpan, recordEvent() {} };
+    const runtime = runtimeWith({ stores, quotas, recorder, tasks, data_dir });
+    const backend = { type: "local" };
+    const coder = agentWith([completing("Done.")], { name: "coder", description: "Writes code" });
+    const delegated = delegating({ agent: "coder", task: "Write it.", task_id: "t1" });
+    const write = { call: [{ tool: "write_file", args: { path: "a", content: "" } }] };
+    const script = [write, delegated, { say: "Done." }];
+    const lead = agentWith(script, { name: "lead", backend, subagents: [coder] });
+    expect((await runtime.spawn(lead, { input: "go" }).result).status).toBe("success");
+    expect(seen).toEqual(expect.arrayContaining(["llm.call", "tool.call", "claim t1", "completed t1"]));
+    expect(await readdir(join(data_dir, "workspaces"))).toHaveLength(1);
+    await expect(runtime.spawn(lead, { input: "go" }).result).rejects.toMatchObject({
+      code: "limit_exceeded",
+    });
+  });
+
   test("refuses a second agent with the same name, and replaces the first on request", async () => {
     const runtime = runtimeWith({ agents: [echo] });
     const other = agentWith(() => ({ say: "other" }), { name: "echo" });
     expect(() => runtime.spawn(other, { input: "x" })).toThrow(/another agent `echo`/);
     runtime.replace(other);
     expect((await runtime.spawn("echo", { input: "x" }).result).text).toBe("other");
+    const fresh = agentWith(() => ({ say: "fresh" }), { name: "fresh" });
+    runtime.replace(other.with({ subagents: [fresh] }));
+    expect((await runtime.spawn("fresh", { input: "x" }).result).text).toBe("fresh");
     expect(() => runtime.spawn("ecko", { input: "x" })).toThrow(/did you mean `echo`/);
   });
 
@@ -247,6 +305,25 @@ describe("a handle", () => {
       expect((await handle.result).status).toBe(status);
       await handle[method](); // what has ended is left as it is
     }
+  });
+
+  test("is cancelled by its signal only until the run ends that it was given to", async () => {
+    const leaving = new AbortController();
+    const handle = runtimeWith().spawn(echo, { input: "hello", signal: leaving.signal });
+    await handle.result;
+    expect(getEventListeners(leaving.signal, "abort")).toEqual([]);
+  });
+
+  test("leads from a thread to those of its subagents, and back", async () => {
+    const coder = agentWith([completing("Done.")], { name: "coder", description: "Writes code" });
+    const script = [delegating({ agent: "coder", task: "Write it." }), { say: "Done." }];
+    const lead = agentWith(script, { name: "lead", subagents: [coder] });
+    const handle = runtimeWith().spawn(lead, { input: "go" });
+    await handle.result;
+    const children = await handle.children();
+    expect(children.map(({ agent }) => agent)).toEqual(["coder"]);
+    expect((await children[0]?.parent())?.id).toBe(handle.id);
+    expect(await handle.parent()).toBeUndefined();
   });
 
   test("stores the thread's description", async () => {
@@ -381,7 +458,9 @@ test("events end with a consumer that leaves in the middle", async () => {
   for await (const { event } of handle.events()) if (event === "on_tool_start") break;
   await entered;
   open();
-  expect((await collect(handle.events())).at(-1)?.event).toBe("done");
+  const all = await collect(handle.events());
+  expect(all.at(-1)?.event).toBe("done");
+  expect(await collect(handle.events(2))).toEqual(all.slice(2));
 });
 
 test("an agent works in a custom backend, which the caller closes", async () => {

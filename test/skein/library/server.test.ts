@@ -178,10 +178,11 @@ test("two agents of a program share no thread, and a second server in it no port
     code: "unavailable",
     message: expect.stringContaining(port),
   });
-  await second.close();
   expect((await fetch(`${url}/health`)).status).toBe(200);
   const run = await post(`${url}/threads/t/runs`, { input: "go" });
   expect(dataOf(await run.ended(), "done")).toMatchObject([{ status: "success" }]);
+  await server.close();
+  expect(await second.listen()).toBe(url);
 });
 
 test.each<[string, () => Promise<unknown>, RegExp]>([
