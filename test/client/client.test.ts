@@ -125,8 +125,11 @@ describe("an unavailable server", () => {
     await app.close();
     const stop = new AbortController();
     const onRetry = (_reason: Error, attempt: number) => attempt === 3 && stop.abort(new Error("enough"));
-    const client = createClient({ baseUrl: url, longestPauseMs: 2_000_000, onRetry });
+    const states: string[] = [];
+    const onConnection = (state: string) => void states.push(state);
+    const client = createClient({ baseUrl: url, longestPauseMs: 2_000_000, onRetry, onConnection });
     await expect(client.run("t1", { input: "go" }, stop.signal).next()).rejects.toThrow("enough");
+    expect(states).toEqual(["reconnecting"]);
   });
 });
 
@@ -263,6 +266,16 @@ describe("a response that is not an event stream", () => {
     await expect(followed(url, { fetch: watched })).rejects.toThrow("not an event stream");
     expect(signal?.aborted).toBe(true);
   });
+});
+
+test("a run whose start is repeated is reported once", async () => {
+  const { url, requests } = await answering(events(""), events(START + DONE));
+  const started: string[] = [];
+  const onStarted = (run: string) => void started.push(run);
+  const client = createClient({ baseUrl: url, longestPauseMs: 5 });
+  await all(client.run("t1", { input: "go" }, undefined, { onStarted }));
+  expect(requests.map(({ method }) => method)).toEqual(["POST", "POST"]);
+  expect(started).toEqual(["r"]);
 });
 
 test("pauses grow randomly up to the longest one, and start over after an event", async () => {

@@ -208,6 +208,11 @@ test("a subagent's events are in the card of its call, and repeating them does n
   // What it was asked to do is in the call.
   expect(lanes(once).flat()).not.toContain("write");
   expect(lanes(twice)).toEqual(lanes(once));
+  const usages = events.flatMap((event) =>
+    event.event === "on_chat_model_end" ? (event.data.usage ?? []) : [],
+  );
+  const used = usages.map(({ input_tokens, output_tokens }) => input_tokens + output_tokens);
+  expect(folded(events.slice(0, -1)).run.tokens).toBe(used.reduce((sum, each) => sum + each, 0));
 });
 
 test("a run's token count starts at zero and ends with the run's own count", async () => {

@@ -199,6 +199,7 @@ describe("a thread as a store", () => {
     const callIn = ({ cells }: ThreadSnapshot) => cells.find((cell) => cell.kind === "tool");
     const [agent] = callIn(now())?.agents ?? [];
     expect(agent).toMatchObject({ agent: "coder", status: "completed", summary: "Looked." });
+    expect(agent).toMatchObject({ ms: expect.any(Number), usage: { output_tokens: expect.any(Number) } });
     expect(agent?.lane.cells.map((cell) => "text" in cell && cell.text)).toContain("one two three");
     expect(new Set(snapshots.map((each) => callIn(each))).size).toBeGreaterThan(2);
   });
@@ -238,8 +239,11 @@ describe("a thread as a store", () => {
   });
 
   test("is followed until its last listener leaves", async () => {
-    const { store, listen, leave, now } = await opened({ script: [{ say: "Hello." }] });
-    onTestFinished(listen());
+    const { store, leave, now } = await opened({ script: [{ say: "Hello." }] });
+    const listener = () => {};
+    const leaves = [store.subscribe(listener), store.subscribe(listener)];
+    onTestFinished(() => leaves[1]?.());
+    leaves[0]?.();
     leave();
     await store.send("Hi.");
     await expect.poll(() => read(now())).toEqual(["Hi.", "Hello."]);

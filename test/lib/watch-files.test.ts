@@ -72,6 +72,24 @@ test("only once it is complete", async () => {
   await expect.poll(() => changes()).toBe(told + 1);
 });
 
+test("a change while another one is being reported is reported too", async () => {
+  const file = join(await temporaryFolder(), "a");
+  await writeFile(file, "a");
+  let [looks, changes] = [0, 0];
+  const files = () => {
+    looks++;
+    return [file];
+  };
+  const onChange = async () => {
+    if (++changes === 1) await appendFile(file, "more");
+  };
+  const watch = watchFiles(files, onChange, PACE);
+  onTestFinished(() => watch.close());
+  await expect.poll(() => looks).toBeGreaterThan(1);
+  await appendFile(file, "more");
+  await expect.poll(() => changes).toBe(2);
+});
+
 test("nothing is reported after closing, or for other files", async () => {
   const { dir, watch, changes, further } = await watched((dir) => [join(dir, "a")]);
   await writeFile(join(dir, "b"), "other");

@@ -29,6 +29,8 @@ describe("a built-in tool's call in words", () => {
     const todos = [{ status: "done" }, { status: "pending" }, { status: "in_progress" }];
     expect(line("write_todos", { todos })).toBe("Plan: 1 of 3");
     expect(line("delegate", { tasks: [{}, {}] })).toBe("Delegated 2 tasks");
+    expect(line("create_tasks", { tasks: [{}] })).toBe("Task board: 1 task");
+    expect(line("update_task", { id: "t1", status: "done" })).toBe("Updated the task t1 done");
   });
   pure("leaves other tools and arguments of other kinds as they are", () => {
     expect(line("weather", { path: "a" })).toBeUndefined();

@@ -47,6 +47,8 @@ describe("a trace as rows", () => {
   test("shows matches of a search with their surroundings", () => {
     expect(shown({ text: "NOT exist" }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
     expect(shown({ failedOnly: true }).map(([id]) => id)).toEqual(["1", "4", "5", "6"]);
+    const ended = ["ok", "error", "failed"].map((status) => span(status, 0, 1, { status }));
+    expect(shown({ failedOnly: true }, ended).map(([id]) => id)).toEqual(["error", "failed"]);
     expect(shown({ text: "nowhere" })).toEqual([]);
   });
 

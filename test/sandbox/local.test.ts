@@ -237,6 +237,21 @@ describe("endless output", () => {
   });
 });
 
+test("at most 64 commands run in a workspace, also after some were refused", async () => {
+  const { backend, pool } = await opened();
+  const start = async () => {
+    const stream = backend.exec("echo on; exec sleep 300", { signal, timeoutMs: 300_000 });
+    await stream.next();
+    return stream;
+  };
+  const [first] = await Promise.all(Array.from({ length: 64 }, start));
+  for (let again = 0; again < 2; again++) await refuses(start, "unavailable", "64 commands");
+  await first?.return(undefined as never);
+  await start();
+  await refuses(start, "unavailable", "64 commands");
+  await pool.close();
+});
+
 describe("deleting a workspace", () => {
   test("leaves nothing behind, even if more deletions start during one", async () => {
     const { backend, pool } = await opened();

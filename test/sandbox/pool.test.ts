@@ -1,6 +1,7 @@
 import { mkdir, readdir, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import type { Owner } from "../../src/protocol/ids.ts";
 import { BackendOptions } from "../../src/sandbox/index.ts";
 import { execute, readAll, refuses } from "../support/backend.ts";
@@ -28,11 +29,35 @@ test("agents share files by the backend's name", async () => {
 });
 
 test("one machine is for one user", async () => {
-  const { pool } = await opened();
+  const { pool, backend } = await opened({ maxBackends: 3 });
   await refuses(() => pool.get(bob, config), "backend_refused", "ALLOW_LOCAL_BACKEND=true");
   await refuses(() => pool.get({ ...ada, tenant: "other" }, config), "backend_refused", "type: docker");
   expect(await pool.status(bob, config)).toMatchObject({ status: "stopped" });
-  expect((await pool.get(ada, config)).type).toBe("local");
+  await pool.get(ada, { type: "local", name: "other" });
+  expect(await pool.get(ada, config)).toBe(backend);
+});
+
+test("a plugin's backend is created once per user, again after a failure, and erased with only its user", async () => {
+  const { backend } = await opened();
+  const made: string[] = [];
+  const closed: string[] = [];
+  const memo = {
+    options: z.object({}),
+    create(_: object, { owner: { tenant, user } }: { owner: Owner }) {
+      made.push(`${tenant}/${user}`);
+      if (made.length === 1) throw new Error("not yet");
+      return { ...backend, close: async () => void closed.push(`${tenant}/${user}`) };
+    },
+  };
+  const { pool } = await opened({ own: { memo } });
+  await refuses(() => pool.get(ada, { type: "memo" }), "backend_failed", "not yet");
+  const others = [bob, { tenant: "acme", user: "adam" }, { tenant: "acm", user: "ada" }];
+  for (const owner of [ada, ada, ...others]) await pool.get(owner, { type: "memo" });
+  expect(made).toEqual(["acme/ada", "acme/ada", "acme/bob", "acme/adam", "acm/ada"]);
+  await pool.erase(ada);
+  expect(closed).toEqual(["acme/ada"]);
+  await pool.close();
+  expect(closed.toSorted()).toEqual(["acm/ada", "acme/ada", "acme/adam", "acme/bob"]);
 });
 
 test("users who share a machine have their own files, under any name", async () => {

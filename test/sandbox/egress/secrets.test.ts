@@ -7,6 +7,7 @@ import { text } from "node:stream/consumers";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
 import { allowing } from "../../../src/sandbox/egress/allowed-hosts.ts";
+import { knownSecrets } from "../../../src/sandbox/egress/known-secrets.ts";
 import { egressProxy } from "../../../src/sandbox/egress/proxy.ts";
 import { openSecrets, placeholderOf, type SecretVariable } from "../../../src/sandbox/egress/secrets.ts";
 import { type Heard, httpServer } from "../../support/hostile.ts";
@@ -173,6 +174,12 @@ test("a host that already knows the secret cannot give it to the sandbox, even i
   const { port, authority } = await outside((_, response) => response.end(`It is ${SECRET}.`));
   const { get } = await world({ port, authorities: [authority.certificate] });
   expect(bodyOf(await get("api.example", []))).toBe(`It is ${PLACEHOLDER}.`);
+});
+
+test("the newest values of a secret are masked, however often it was renewed", () => {
+  const known = knownSecrets();
+  for (let n = 1; n <= 9; n++) known.add("placeholder", `secret-value-${n}`);
+  expect(known.mask()?.("secret-value-9 or secret-value-8")).toBe("placeholder or placeholder");
 });
 
 test("answers are masked in the encodings that servers use", async () => {
