@@ -40,6 +40,9 @@ describe("resuming", () => {
     const answers = [{ id: "approval_c1", decision: "approve" as const }];
     const { events } = await play({ say: null, input: { messages, answers } });
     expect(dataOf(events, "warning")).toMatchObject([{ code: "interrupt_closed" }]);
+    // After a crash, its own first attempt has closed it.
+    const again = await play({ say: null, input: { messages, answers, attempt: 2 } });
+    expect(dataOf(again.events, "warning")).toEqual([]);
   });
 
   test("a run that is cancelled before it begins answers the waiting calls and does nothing else", async () => {

@@ -193,7 +193,10 @@ agents:
     });
     expect(offered.get("b")).toContain("delegate");
     expect(offered.get("c")).not.toContain("delegate");
-    expect(dataOf(events, "on_subagent_start").map(({ name }) => name)).toEqual(["b-task-1", "c-task-1.1"]);
+    expect(dataOf(events, "on_subagent_start")).toMatchObject([
+      { name: "b-task-1", parent: "a" },
+      { name: "c-task-1.1", parent: "b-task-1" },
+    ]);
     expect(events.some(({ path }) => path?.length === 2)).toBe(true);
     expect(results(events)).toEqual(["[b-task-1] agent b: completed\nb ok"]);
   });

@@ -25,8 +25,9 @@ test("a registration needs four fields, and has sensible defaults for the others
   });
 });
 
-test("a change keeps the secret and the headers that it does not name", async () => {
-  const before = await made({ headers: { "x-key": "1", "x-old": "2" } });
+test("a change keeps the secrets and the headers that it does not name", async () => {
+  const previous = { secret: "whsec_b2xk", until: "2099-01-01T00:00:00.000Z" };
+  const before = { ...(await made({ headers: { "x-key": "1", "x-old": "2" } })), previous };
   const checks = { isTaken: () => false, isRefused: async () => false };
   const headers = { "x-new": "3", "x-old": null };
   const after = await changedHttpTool(before, { description: "Says it.", headers }, checks);
