@@ -49,7 +49,7 @@ test("the trail records a change with its user, address and time, but without it
   const { url, as } = await serve();
   const before = new Date().toISOString();
   await fetch(`${url}/threads/t`, { method: "DELETE", headers: ADA });
-  const from = { ...ADA, "x-request-id": "r-1", "x-forwarded-for": "203.0.113.9, 127.0.0.1" };
+  const from = { ...ADA, "x-request-id": "r-1", "x-forwarded-for": "198.51.100.1, 203.0.113.9, 127.0.0.1" };
   await postJson(`${url}/threads`, { id: "t", title: "a secret title" }, from);
   const admin = as(ADMIN).admin;
   await expect.poll(async () => (await admin.audit({ action: "thread" })).items).toHaveLength(2);

@@ -71,6 +71,14 @@ describe("a stream ticket", () => {
     expect(() => own[1]?.verify(ticket, "/events")).toThrow(/not valid/);
   });
 
+  test("ends with the credentials behind it, and has their key", () => {
+    const tickets = createTickets(SECRET, () => START);
+    const own = { api_key: "key_1", expires_at: START + 1_000 };
+    const { ticket, expires_at } = tickets.issue({ ...ADA, ...own }, "/events");
+    expect(expires_at).toBe("2026-11-21T10:00:01.000Z");
+    expect(tickets.verify(ticket, "/events")).toMatchObject(own);
+  });
+
   test.each([
     ["another stream", "/threads/other/events"],
     ["the same one, written otherwise", "/threads/%6dine/events"],
