@@ -12,7 +12,7 @@ COPY tsconfig.json tsconfig.build.json openapi.yaml agents.yaml LICENSE ./
 COPY script script
 COPY config config
 COPY src src
-RUN sh script/build serve \
+RUN sh script/build \
   && npm prune --omit=dev --ignore-scripts --workspaces=false --no-audit --no-fund \
   && find node_modules dist \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
 

@@ -21,6 +21,6 @@ try {
   const [code] = await once(server, "exit");
   process.exitCode = code ?? 1;
 } finally {
-  endWatching();
+  await endWatching();
 }
 process.exit();

@@ -24,7 +24,7 @@ export const diagramOptions = {
   logLevel: "warning",
 } as const;
 
-export function diagramHtml(built: readonly OutputFile[]): string {
+export function diagramHtml(built: readonly OutputFile[] = []): string {
   const text = (name: string) => built.find(({ path }) => basename(path) === name)?.text.trim() ?? "";
   const scripts = [readFileSync(MERMAID, "utf8"), text("frame.js")].map(inlined);
   return readFileSync(`${FOLDER}/frame.html`, "utf8")

@@ -2,88 +2,97 @@
 // index.html refers to them. Each file has a gzip copy.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { build, type OutputFile } from "esbuild";
-import { type RolldownOutput, rolldown } from "rolldown";
+import { type BuildResult, build, context, type Metafile, type Plugin } from "esbuild";
 import { iconOf, markOf } from "../src/page/mark.ts";
 import { diagramHtml, diagramOptions, MERMAID } from "./diagram-page.ts";
 
-const SOURCES = fileURLToPath(new URL("../src", import.meta.url));
-const PAGE = join(SOURCES, "page");
+const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
+const MAIN = join(PAGE, "main.tsx");
 
-const styleOptions = {
-  entryPoints: { shell: join(PAGE, "shell.css"), style: join(PAGE, "page.css") },
+/**
+ * Keeps the modules that the first view needs together. esbuild puts those into one file that the same entry points
+ * need, and each view that is imported on demand is an entry point, so the first view was spread over 26 files. Browsers
+ * only send six requests at a time. With this plugin, every view also imports the first one, which is loaded before it.
+ */
+const firstView: Plugin = {
+  name: "first-view",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/\\]src[/\\]page[/\\].+\.tsx?$/ }, async ({ path }) => ({
+      contents: `${await readFile(path, "utf8")}\nimport ${JSON.stringify(MAIN)};`,
+      loader: path.endsWith("x") ? "tsx" : "ts",
+    })),
+};
+
+const options = {
+  entryPoints: {
+    page: MAIN,
+    shell: join(PAGE, "shell.css"),
+    style: join(PAGE, "page.css"),
+  },
   entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+  splitting: true,
   outdir: ".",
   bundle: true,
   minify: true,
+  metafile: true,
   write: false,
+  format: "esm",
+  target: "es2023",
+  jsx: "automatic",
+  jsxImportSource: "preact",
   legalComments: "none",
   logLevel: "warning",
 } as const;
 
-/** Returns the source files of the page. Throws the errors that the bundlers find. */
+type Built = BuildResult<typeof options>;
+type BuiltDiagram = BuildResult<typeof diagramOptions>;
+
+/** Returns the source files of the page. Throws the errors that esbuild finds. */
 export async function buildPage(out: string): Promise<string[]> {
-  const [scripts, styles, diagram] = await Promise.all([
-    buildScripts(),
-    build(styleOptions),
+  const [page, diagram] = await Promise.all([
+    build({ ...options, plugins: [firstView] }),
     build(diagramOptions),
   ]);
-  save(scripts, styles.outputFiles, diagramHtml(diagram.outputFiles), out);
-  return [...scripts.flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : [])), MERMAID];
+  save(page, diagram, out);
+  return [...Object.values(page.metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)), MERMAID];
 }
 
-/**
- * All modules that the first view needs are in one file, although views that are imported on demand share many of them.
- * Each file costs a request, and browsers only send six at a time.
- */
-async function buildScripts(): Promise<RolldownOutput["output"]> {
-  await using bundle = await rolldown({
-    input: { page: join(PAGE, "main.tsx") },
-    tsconfig: join(PAGE, "tsconfig.json"),
-    transform: { target: "es2023" },
+/** Rebuilds after each change and writes errors to standard error. Returns a function that stops watching. */
+export async function watchPage(out: string): Promise<() => Promise<void>> {
+  let page: Built | undefined;
+  let diagram: BuiltDiagram | undefined;
+  const saving = <Result extends BuildResult>(keep: (result: Result) => void) => ({
+    name: "save",
+    setup: (building: { onEnd(then: (result: Result) => void): void }) =>
+      building.onEnd((result) => {
+        if (result.errors.length > 0) return;
+        keep(result);
+        if (page && diagram) save(page, diagram, out);
+      }),
   });
-  const { output } = await bundle.generate({
-    minify: true,
-    comments: false,
-    entryFileNames: "[name]-[hash].js",
-    chunkFileNames: "[name]-[hash].js",
-    codeSplitting: { groups: [{ name: "first-view", test: /\/src\/page\/main\.tsx$/ }] },
-  });
-  return output;
-}
-
-/** Builds, then rebuilds after each change of a source, and writes errors to standard error. Returns a function that stops watching. */
-export async function watchPage(out: string): Promise<() => void> {
-  let isStale = false;
-  let building: Promise<void> = Promise.resolve();
-  const rebuild = () => {
-    if (isStale) return;
-    isStale = true;
-    building = building.then(async () => {
-      isStale = false;
-      await buildPage(out).catch((error: unknown) => console.error(String(error)));
-    });
-  };
-  const watcher = watch(SOURCES, { recursive: true }, rebuild);
-  rebuild();
-  await building;
-  return () => watcher.close();
+  const building = await Promise.all([
+    context({ ...options, plugins: [firstView, saving<Built>((result) => (page = result))] }),
+    context({ ...diagramOptions, plugins: [saving<BuiltDiagram>((result) => (diagram = result))] }),
+  ]);
+  await Promise.all(building.map((each) => each.watch()));
+  return async () => void (await Promise.all(building.map((each) => each.dispose())));
 }
 
 /**
  * Returns the chunks that the entry needs to start. index.html names them, so the browser fetches them at the same time
  * as the entry.
  */
-function neededBy(entry: string, chunks: RolldownOutput["output"]): string[] {
+function neededBy(entry: string, { outputs }: Metafile): string[] {
   const needed = new Set([entry]);
   for (const file of needed)
-    for (const chunk of chunks)
-      if (chunk.type === "chunk" && chunk.fileName === file)
-        for (const imported of chunk.imports) needed.add(imported);
+    for (const { path, kind } of outputs[file]?.imports ?? [])
+      if (kind === "import-statement") needed.add(path);
   return [...needed].slice(1);
 }
 
@@ -118,15 +127,12 @@ const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable
 });
 
 /** Writes index.html last, so all files that it names exist. Then removes files that it no longer names. */
-function save(
-  scripts: RolldownOutput["output"],
-  styles: readonly OutputFile[],
-  diagram: string,
-  out: string,
-): void {
-  const entry = scripts[0].fileName;
-  const style = (name: string) =>
-    styles.map(({ path }) => basename(path)).find((each) => each.startsWith(`${name}-`)) ?? "";
+function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out: string): void {
+  const names = outputFiles.map(({ path }) => basename(path));
+  const name = (start: string, ending: string) =>
+    names.find((each) => each.startsWith(start) && each.endsWith(ending)) ?? "";
+  const entry = name("page-", ".js");
+  const chunks = metafile ? neededBy(entry, metafile) : [];
   const icons = {
     svg: named("icon.svg", iconOf({ round: 8 })),
     small: picture("icon-192.png"),
@@ -134,27 +140,24 @@ function save(
     maskable: picture("icon-maskable-512.png"),
     apple: picture("icon-apple-180.png"),
   };
-  const frame = named("diagram.html", diagram);
+  const frame = named("diagram.html", diagramHtml(diagram.outputFiles));
   const manifest = named("manifest.webmanifest", JSON.stringify(manifestOf(icons)));
   const html = readFileSync(join(PAGE, "index.html"), "utf8")
     .replace("PAGE_JS", entry)
     .replace(
       "<!-- CHUNKS -->",
-      neededBy(entry, scripts)
-        .map((file) => `<link rel="modulepreload" href="page/${file}" fetchpriority="low">`)
-        .join("\n"),
+      chunks.map((file) => `<link rel="modulepreload" href="page/${file}" fetchpriority="low">`).join("\n"),
     )
-    .replace("SHELL_CSS", style("shell"))
+    .replace("SHELL_CSS", name("shell-", ".css"))
     .replace("<!-- MARK -->", markOf())
-    .replace("PAGE_CSS", style("style"))
+    .replace("PAGE_CSS", name("style-", ".css"))
     .replace("ICON_SVG", icons.svg.name)
     .replace("ICON_APPLE", icons.apple.name)
     .replace("MANIFEST", manifest.name)
     .replace("DIAGRAM_HTML", frame.name);
   const files = new Map<string, Uint8Array | string>([
     ...[...Object.values(icons), manifest, frame].map(({ name, content }) => [name, content] as const),
-    ...scripts.map((file) => [file.fileName, file.type === "chunk" ? file.code : file.source] as const),
-    ...styles.map(({ path, contents }) => [basename(path), contents] as const),
+    ...outputFiles.map(({ path, contents }) => [basename(path), contents] as const),
     ["index.html", html],
   ]);
   mkdirSync(out, { recursive: true });

@@ -70,6 +70,7 @@ async function existing(dir: string, names: readonly string[]): Promise<string[]
 }
 
 function packageOf(dir: string, skein: string): string {
+  const { typescript, "@types/node": types } = packageJson.devDependencies;
   const content = {
     name:
       basename(dir)
@@ -83,13 +84,10 @@ function packageOf(dir: string, skein: string): string {
     // With `exec`, signals sent to npm reach the server.
     scripts: { start: "exec skein serve", check: "skein config check && tsc" },
     dependencies: { skein },
-    devDependencies: CHECKING,
+    devDependencies: { "@types/node": types, typescript: `^${typescript}` },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
 }
-
-/** Packages that `npm run check` of a project needs. */
-const CHECKING = { "@types/node": ">=24", typescript: "^7.0.2" };
 
 /** npm's record of where each installed package came from. */
 const Installed = z.object({

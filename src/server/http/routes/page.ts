@@ -113,7 +113,7 @@ function send({ type, plain, gzip }: Asset, caching: string, request: FastifyReq
 }
 
 /**
- * Reads the files again after a new build, because `npm run dev` builds while the server runs. There are about 90
+ * Reads the files again after a new build, because `npm run dev` builds while the server runs. There are about 110
  * files, 5 MB in total.
  */
 function assetFinder(): (name: string) => Promise<Asset | undefined> {
