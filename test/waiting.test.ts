@@ -3,9 +3,12 @@
 import { globSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
-/** An expectation of a value that Playwright returns at once, before the page has drawn the latest data. */
+/**
+ * An expectation of a value that Playwright returns at once, before the page has drawn the latest data. A test that something never appears
+ * reads it into a variable first, since waiting would accept that it appears and goes.
+ */
 const READ_ONCE =
-  /expect\(\s*await\s[^;]*?\.(?:all|allInnerTexts|allTextContents|count|getAttribute|innerText|inputValue|isChecked|isDisabled|isVisible|textContent)\(/;
+  /expect\(\s*await\s[^;]*?\.(?:allInnerTexts|allTextContents|content|count|evaluate(?:<[^>]*>)?|getAttribute|innerText|inputValue|isChecked|isDisabled|isEnabled|isHidden|isVisible|textContent|title)\(/;
 
 test("an expectation of a page waits for what it expects", () => {
   const files = globSync("test/{page,e2e/pages}/**/*.ts");

@@ -26,7 +26,7 @@ const says = async (page: Page, text: string) => {
   await page.keyboard.press("Enter");
 };
 
-async function asked(script: readonly Turn[], options: TabOptions = {}) {
+async function asked(script: readonly Turn[], options: Pick<TabOptions, "ownContext"> = {}) {
   const { url } = await startServer({ agents: AGENTS, script });
   const { page } = await seen(url, options);
   await says(page, "Go.");

@@ -187,9 +187,9 @@ test("a printed page contains only the conversation, dark on light, with its car
     .poll(() => page.getByRole("button").filter({ visible: true }).allInnerTexts())
     .toEqual(["the list", "1"]);
   await page.setViewportSize({ width: 794, height: 1123 });
-  expect(
-    await page.evaluate(`document.querySelector("table").getBoundingClientRect().right <= innerWidth`),
-  ).toBe(true);
+  await expect
+    .poll(() => page.evaluate(`document.querySelector("table").getBoundingClientRect().right <= innerWidth`))
+    .toBe(true);
   await expect
     .poll(() => page.evaluate(`getComputedStyle(document.querySelector(".log")).overflow`))
     .toBe("visible");

@@ -12,7 +12,10 @@ export interface Seen extends Tab {
 }
 
 /** Opens the page of the server at `url`. */
-export async function seen(url: string, { ownContext = false }: TabOptions = {}): Promise<Seen> {
+export async function seen(
+  url: string,
+  { ownContext = false }: Pick<TabOptions, "ownContext"> = {},
+): Promise<Seen> {
   const happened: string[] = [];
   const before = async (page: Page) => {
     page.on("request", (request) => {

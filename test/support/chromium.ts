@@ -104,7 +104,7 @@ export async function openTab(url: string, { ownContext = false, before }: TabOp
   });
   onTestFinished(async ({ task }) => {
     // What a failed test has left is not known.
-    if (ownContext || task.result?.state === "fail") await context.close();
+    if (ownContext || errors.length > 0 || task.result?.state === "fail") await context.close();
     else await release(context, new URL(url).origin);
     expect(errors, `errors of the page: ${errors.join("; ")}`).toEqual([]);
   });
