@@ -15,9 +15,9 @@ const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
 const MAIN = join(PAGE, "main.tsx");
 
 /**
- * Keeps the modules that the first view needs together. esbuild puts those into one file that the same entry points
- * need, and each view that is imported on demand is an entry point, so the first view was spread over 26 files. Browsers
- * only send six requests at a time. With this plugin, every view also imports the first one, which is loaded before it.
+ * Keeps the modules that the first view needs together. The bundler groups modules by the entry points that need them, and
+ * each view that is imported on demand is an entry point. The first view was spread over 26 files, and browsers only send
+ * six requests at a time. With this plugin, every view also imports the first one, which is loaded before it.
  */
 const firstView: Plugin = {
   name: "first-view",
