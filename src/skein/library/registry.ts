@@ -17,7 +17,6 @@ export function localRegistry(
   allowModels: readonly string[] | undefined,
 ): AgentRegistry {
   const all = agents.all();
-  const definitions = all.map(({ definition }) => definition);
   const standard = (agents.get("default") ?? all[0])?.name;
   const models = [
     ...new Set(all.flatMap(({ definition, catalogue }) => namesOf(catalogue.createModel(definition.model)))),
@@ -36,10 +35,10 @@ export function localRegistry(
     }
     throw new AppError("not_found", `There is no agent \`${name}\`${didYouMean(name, catalogues.keys())}`);
   };
-  const seen = (name: string) => {
-    const { definition, catalogue } = known(name);
-    return { ...infoOf(definition, catalogue), default: name === standard };
-  };
+  const seen = ({ definition, catalogue }: Pick<ReturnType<typeof known>, "definition" | "catalogue">) => ({
+    ...infoOf(definition, catalogue),
+    default: definition.name === standard,
+  });
 
   return {
     find(name = standard) {
@@ -51,14 +50,11 @@ export function localRegistry(
       );
     },
     hasModel: (name) => models.includes(name),
-    list: () => definitions.map(({ name }) => seen(name)),
+    list: () => all.map(({ name }) => seen(known(name))),
     seenWith(name, user) {
       const { definition, catalogue } = known(name);
       const { definition: changed, faults } = overridden(definition, user, catalogue);
-      return {
-        agent: { ...infoOf(changed, catalogue), default: name === standard },
-        ignored: issuesOf(faults),
-      };
+      return { agent: seen({ definition: changed, catalogue }), ignored: issuesOf(faults) };
     },
     choices(name, user) {
       const { definition: own, catalogue } = known(name);
