@@ -199,7 +199,8 @@ describe("a thread as a store", () => {
     const callIn = ({ cells }: ThreadSnapshot) => cells.find((cell) => cell.kind === "tool");
     const [agent] = callIn(now())?.agents ?? [];
     expect(agent).toMatchObject({ agent: "coder", status: "completed", summary: "Looked." });
-    expect(agent).toMatchObject({ ms: expect.any(Number), usage: { output_tokens: expect.any(Number) } });
+    expect(agent).toMatchObject({ usage: { output_tokens: expect.any(Number) } });
+    expect(agent?.ms).toBeGreaterThan(0);
     expect(agent?.lane.cells.map((cell) => "text" in cell && cell.text)).toContain("one two three");
     expect(new Set(snapshots.map((each) => callIn(each))).size).toBeGreaterThan(2);
   });

@@ -100,20 +100,21 @@ describe("a waiting run", () => {
         ][call];
       };
       const { runs } = managed(stores, { script, tools: [ask], ...more });
-      let run = await startRun(runs, ADA, command("t", "go", wished));
+      let run = await startRun(runs, ADA, { ...command("t", "go", wished), metadata: { team: "a" } });
       const models = [await modelOf(stores, run)];
       for (const id of ["question_c1", "question_c2"]) {
         const answers = [{ id, decision: "respond", message: "well" } as const];
         run = await resumeRun(runs, ADA, { thread_id: "t", run_id: run.id, answers });
         models.push(await modelOf(stores, run));
       }
-      return { models, settings };
+      return { models, settings, metadata: run.metadata };
     };
 
     test("continues with them", async () => {
-      const { settings, models } = await seen();
+      const { settings, models, metadata } = await seen();
       expect(settings).toEqual([wished.settings, wished.settings, wished.settings]);
       expect(models).toEqual([wished.model, wished.model, wished.model]);
+      expect(metadata).toEqual({ team: "a" });
     });
 
     test("continues with its agent's model if its own was removed", async () => {

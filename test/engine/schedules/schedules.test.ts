@@ -216,6 +216,20 @@ test("with `catch_up: all`, a limit that refuses for a while loses no slot", asy
   ]);
 });
 
+test("with `overlap: queue`, a limit that refuses for longer than until the next slot does not lose the first", async () => {
+  const find = () => {
+    if (Date.now() < START + 150_000) throw new AppError("limit_exceeded", "Too many runs.");
+    return DEFINITION;
+  };
+  const { put, get } = await open({ engine: { agents: { find } } });
+  await put("minutely", { cron: "* * * * *", overlap: "queue" });
+  await until(async () => {
+    vi.setSystemTime(Date.now() + 2_000);
+    return (await get("minutely")).last_run;
+  });
+  expect((await get("minutely")).last_run?.scheduled_for).toBe("2026-05-04T09:00:00.000Z");
+});
+
 /** A tool that waits until the test says so. */
 function gate() {
   const opened = Promise.withResolvers<string>();
@@ -281,6 +295,8 @@ test("with `overlap: queue`, a slot waits for the previous run and does not coun
   await until(async () => (await get("slow")).last_run);
   vi.setSystemTime(START + DAY + 31_000);
   await until(async () => (await get("slow")).pending_slot?.message.includes("had not ended"));
+  const changed = await put("slow", { overlap: "queue", catch_up: "none", input: "changed" });
+  expect(changed.schedule.pending_slot?.message).toContain("had not ended");
   end();
   await until(async () => {
     vi.setSystemTime(Date.now() + 300_000);

@@ -199,9 +199,14 @@ describe("the memory for threads", () => {
           ],
         ]);
         expect(await stores.events.bounds(lease)).toEqual({ first: 0, last: 0 });
-        const note = { key: "k", seen: undefined, body: LONG };
         const notes = { kind: "notes", owner: ADA, of: { thread: "t" } } as const;
-        expect(await stores.documents.write(notes, [note], { version: `v${n}` })).toBe("written");
+        for (const [seen, version] of [
+          [undefined, "first"],
+          ["first", "second"],
+        ] as const)
+          expect(await stores.documents.write(notes, [{ key: "k", seen, body: LONG }], { version })).toBe(
+            "written",
+          );
         await stores.threads.clear(ADA, "t");
       }
       expect(await stores.threads.get(BOB, "witness")).toBeDefined();

@@ -172,8 +172,10 @@ test("answers that repeat the secret are masked, in headers and in a body that a
 
 test("a host that already knows the secret cannot give it to the sandbox, even if nothing was sent yet", async () => {
   const { port, authority } = await outside((_, response) => response.end(`It is ${SECRET}.`));
-  const { get } = await world({ port, authorities: [authority.certificate] });
+  const { get, used } = await world({ port, authorities: [authority.certificate] });
   expect(bodyOf(await get("api.example", []))).toBe(`It is ${PLACEHOLDER}.`);
+  // The trail lists only the secrets that were sent.
+  expect(used).toEqual([]);
 });
 
 test("the newest values of a secret are masked, however often it was renewed", () => {
