@@ -101,7 +101,9 @@ describe("a question two levels down", () => {
     // The trail has the answer once, although each parent passes it on.
     await fetch(`${url}/threads/t1`, { method: "DELETE" });
     const trail = async () =>
-      ((await json(`${url}/admin/audit`)).items as unknown as { action: string }[]).map(({ action }) => action);
+      ((await json(`${url}/admin/audit`)).items as unknown as { action: string }[]).map(
+        ({ action }) => action,
+      );
     await expect.poll(trail).toContain("thread.delete");
     expect((await trail()).filter((action) => action === "interrupt.approve")).toHaveLength(1);
   });
