@@ -44,7 +44,7 @@ const options = {
   write: false,
   format: "esm",
   target: "es2023",
-  // What is imported on demand imports the first view, so each would wait for the other if this view waited for an import.
+  // A part that is imported on demand imports the first view, so each would wait for the other if this view waited for an import.
   supported: { "top-level-await": false },
   jsx: "automatic",
   jsxImportSource: "preact",
