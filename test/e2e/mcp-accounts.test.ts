@@ -85,6 +85,7 @@ test("each user calls with their own token, and sees no tool before the account 
   const users = new Map([
     ["token-of-ada", "ada"],
     ["token-of-bob", "bob"],
+    ["token-of-eve", "ada of another tenant"],
   ]);
   const calendar = await calendarServer(users);
   const { as } = await serve(calendar.url, (text) => (text.includes("look") ? list : { say: "done" }));
@@ -101,6 +102,11 @@ test("each user calls with their own token, and sees no tool before the account 
   expect(calendar.calls.map(({ user }) => user).sort()).toEqual(["ada", "bob"]);
   expect(await ada.messages()).toContain("the calendar of ada");
   expect(await bob.messages()).toContain("the calendar of bob");
+  // Each has a connection of their own, even with the same name in another tenant.
+  await eve.connect("token-of-eve");
+  for (const person of [eve, ada]) expect(await person.tools()).toEqual(all);
+  const opened = calendar.requests.flatMap(({ headers }) => headers["mcp-session-id"] ?? []);
+  expect(new Set(opened).size).toBe(3);
   // The trail tells of each use.
   await expect.poll(() => ada.uses()).toEqual(expect.arrayContaining(["ada", "bob"]));
 });
@@ -190,6 +196,9 @@ test("a token that is refused permanently fails the call with a readable error, 
   expect(await ada.interrupts()).toEqual([]);
   expect(await ada.messages()).toContain("is not connected");
   expect(calendar.calls).toEqual([]);
+  expect(await ada.tools()).toEqual(["mcp__calendar__connect"]);
+  calendar.state.refuses = () => false;
+  expect(await ada.tools()).toContain("mcp__calendar__list");
 });
 
 test("after an account is replaced, its new token and tools are used immediately", async () => {

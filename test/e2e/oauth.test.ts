@@ -313,3 +313,17 @@ test("a call that needs more rights asks for them, and the new consent includes 
   await expect.poll(() => ada.messages()).toContain("the calendar of ada");
   expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
 });
+
+test("a call that still lacks rights after a new consent fails, and is not made again", async () => {
+  const parts = await deployment();
+  const { as } = await serve(parts);
+  const ada = as("ada");
+  await connectAt(await ada.address());
+  await expect.poll(async () => (await ada.client.agents.tools("assistant")).length).toBe(3);
+  parts.calendar.state.needs = { list: "calendar.write" };
+  await ada.run("look");
+  const [asked] = await ada.interrupts();
+  parts.calendar.state.needs = { list: "calendar.all" };
+  await connectAt(asked?.url ?? "");
+  await expect.poll(() => ada.messages()).toContain("does not have enough rights");
+});

@@ -7,13 +7,15 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { textOf } from "../../src/agent/core/message.ts";
 import { defineTool, interrupted } from "../../src/agent/core/tool.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
+import { statusesOf } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 import { cast, delegating, own, results, TEAM, wellFormed } from "../support/team.ts";
 
 /** A family whose child waits for what never comes. */
-async function waiting() {
+async function waiting(lead: readonly Turn[] = [delegating({ agent: "coder", task: "Ask them" })]) {
   const later = defineTool({
     name: "later",
     description: "",
@@ -27,7 +29,7 @@ async function waiting() {
       "tools: [later], permissions: { mode: bypass }, description: Writes",
     ),
     script: cast({
-      lead: [delegating({ agent: "coder", task: "Ask them" }), { say: "ok" }],
+      lead: [...lead, { say: "ok" }],
       coder: [{ call: [{ tool: "later" }] }],
     }),
   });
@@ -62,6 +64,20 @@ describe("a parent whose child waits for an external result", () => {
     ]);
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted", stop_reason: "interrupt" }]);
   });
+});
+
+test("a background task that waits for an external result continues if the run that awaits it is cancelled", async () => {
+  const task = { agent: "coder", task: "Ask them", context: "" };
+  const { url, viewer, thread } = await waiting([
+    { call: [{ tool: "start_task", args: task }] },
+    { call: [{ tool: "wait_tasks" }] },
+  ]);
+  const location = viewer.headers.get("location")?.replace(/\/events$/, "");
+  await fetch(`${url}${location}/cancel`, { method: "POST" });
+  const events = await wellFormed(viewer);
+  expect(dataOf(own(events), "done")).toMatchObject([{ status: "cancelled" }]);
+  expect(await statusesOf(url, thread)).toEqual(["interrupted"]);
+  expect(await (await fetch(`${url}/threads/${thread}`)).json()).toMatchObject({ status: "interrupted" });
 });
 
 test("a child with a deferred tool result is waited for, and continues with the result", async () => {

@@ -237,4 +237,7 @@ test("a reload applies the new file, active runs keep their old configuration, a
   expect(() => agents.find("coder")).toThrow("There is no agent `coder`");
   expect(agents.list()).toHaveLength(1);
   expect((await agents.build(before, {}, {})).model.name).toBe("acme:small");
+  await writeFile(file, TWO);
+  // Only the later of two reloads counts.
+  expect(await Promise.all([agents.reload(), agents.reload()])).toEqual([false, true]);
 });

@@ -45,11 +45,12 @@ test("an unattended run asks no one, but still waits for calls that the front en
       return answer ? done(answer.decision) : interrupted();
     });
   const kinds = ["approval", "question", "tool"] as const;
-  const { events, outcome } = await play({
-    script: [{ call: kinds.map((kind) => ({ tool: kind, id: kind })) }],
-    tools: kinds.map(asking),
-    interrupts: { onExpiry: "approve", unattended: true },
+  const interrupts = { onExpiry: "approve", unattended: true } as const;
+  const tools = kinds.map(asking);
+  const first = await play({
+    ...{ script: [{ call: kinds.map((kind) => ({ tool: kind, id: kind })) }], tools, interrupts },
   });
+  const { events, outcome } = first;
   expect(dataOf(events, "on_tool_end").map(({ call_id, output }) => [call_id, output])).toEqual([
     ["approval", "deny"],
     ["question", "deny"],
@@ -57,6 +58,7 @@ test("an unattended run asks no one, but still waits for calls that the front en
   ]);
   expect(dataOf(events, "on_interrupt")).toMatchObject([{ id: "tool_tool" }]);
   expect(outcome.status).toBe("interrupted");
+  expect((await resumeRun(first, tools, [], { interrupts })).outcome.status).toBe("interrupted");
 });
 
 describe("a subagent's question", () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isTransient } from "../../../src/agent/core/errors.ts";
+import type { Usage } from "../../../src/agent/core/message.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { textSeen } from "../../support/drain.ts";
 import { say } from "../../support/fake-provider/script.ts";
@@ -39,6 +40,13 @@ describe.each(PROVIDERS)("$name", ({ model, family }) => {
     const error = await failing(model(fake.current));
     expect(error.code).toBe(code);
     expect(error.message).toMatch(/overloaded|rate limit|server|exhausted|internal/i);
+  });
+
+  test("counts nothing for a request that its first event refuses", async () => {
+    const counted: Usage[] = [];
+    fake.current.enqueue({ blocks, breakAfter: { frames: 0, with: "rate_limit" } });
+    await failing(model(fake.current), { onPartialUsage: (usage) => counted.push(usage) });
+    expect(counted).toEqual([]);
   });
 
   test("works again on the next call", async () => {

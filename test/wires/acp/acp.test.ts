@@ -77,6 +77,10 @@ describe("an editor", () => {
     // A thread of another front end has no folder.
     await postJson(`${url}/threads`, { title: "Elsewhere" });
     expect(await listed("/other")).toEqual(["Elsewhere"]);
+    await Promise.all(Array.from({ length: 100 }, () => postJson(`${url}/threads`, {})));
+    const { nextCursor } = await next.agent.request(methods.agent.session.list, {});
+    const { sessions } = await next.agent.request(methods.agent.session.list, { cursor: nextCursor ?? "" });
+    expect(sessions.map(({ title }) => title)).toEqual(["Elsewhere", "write it"]);
     await next.agent.request(methods.agent.session.load, { sessionId, ...here });
     expect(textIn(next.updates, "user_message_chunk")).toBe("write it");
     expect(saidIn(next.updates)).toBe("I write.Written.");

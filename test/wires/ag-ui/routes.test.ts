@@ -91,6 +91,20 @@ describe("the AG-UI routes", () => {
     expect((await statusesOf(url, "t1"))[0]).toBe("cancelled");
   });
 
+  test("take a tool's result once if it is sent as an answer and as a message", async () => {
+    const { url } = await startServer({
+      script: ({ messages }) =>
+        messages.at(-1)?.role === "user" ? { call: [{ tool: "where", id: "c1" }] } : { say: "Vienna." },
+      agents: FILE_AGENTS,
+    });
+    const tools = [{ name: "where", description: "Where.", parameters: { type: "object" } }];
+    await (await post(url, { threadId: "t1", runId: "r1", messages: user("hi"), tools })).text();
+    const messages = [{ id: "r", role: "tool", toolCallId: "c1", content: "Vienna" }];
+    const resume = [{ interruptId: "tool_c1", status: "resolved", payload: { answer: "Vienna" } }];
+    const body = await (await post(url, { threadId: "t1", runId: "r2", messages, resume, tools })).text();
+    expect(body).toContain("Vienna.");
+  });
+
   test("treat a cancelled approval as a denial", async () => {
     const { url } = await startServer({
       script: [{ call: [{ tool: "execute", args: { command: "echo hi" } }] }, { say: "As you like." }],

@@ -96,6 +96,29 @@ describe("a cron", () => {
     ]);
   });
 
+  test("is found among more than a page of crons", async () => {
+    const { client } = await started([], undefined, { limits: { schedules: 101 } });
+    const create = () => client.crons.create("assistant", { schedule: NEVER, input: said("go") });
+    await Promise.all(Array.from({ length: 101 }, create));
+    expect(await client.crons.count()).toBe(101);
+  });
+
+  test("that is changed by several clients at once keeps each change that is accepted", async () => {
+    // The memory store would answer each request before the next one.
+    const { url, client } = await started([], undefined, { store: "sqlite" });
+    const { cron_id } = await client.crons.create("assistant", { schedule: NEVER, input: said("go") });
+    const change = async (key: string) => {
+      const response = await fetch(`${url}/langgraph/runs/crons/${cron_id}`, {
+        ...{ method: "PATCH", headers: { "content-type": "application/json" } },
+        body: JSON.stringify({ metadata: { [key]: true } }),
+      });
+      return response.ok ? [key] : [];
+    };
+    const accepted = (await Promise.all([..."abcdefghij"].map(change))).flat();
+    const [cron] = await client.crons.search();
+    expect(Object.keys(cron?.metadata ?? {})).toEqual(expect.arrayContaining(accepted));
+  });
+
   test.each([
     ["an unknown agent", { assistant_id: "unknown" }, 404],
     ["a line that cannot be read", { schedule: "@daily" }, 422],

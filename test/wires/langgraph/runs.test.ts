@@ -302,6 +302,25 @@ describe("a run", () => {
     await expect.poll(statuses).toEqual(["interrupted", "interrupted", "interrupted"]);
   });
 
+  test("is listed and cancelled behind more than a page of runs", async () => {
+    const { tool, open, entered } = gate();
+    const { url } = await startServer({
+      ...{ script: gated, tools: [tool], agents: WITH_GATE, config: { limits: { queued_runs: 200 } } },
+    });
+    const client = clientFor(url);
+    await client.threads.create({ threadId: "t1" });
+    const first = await client.runs.create("t1", "assistant", { input: said("one") });
+    await entered;
+    await Promise.all(
+      Array.from({ length: 200 }, () => client.runs.create("t1", "assistant", { input: said("next") })),
+    );
+    expect(await client.runs.list("t1", { offset: 200 })).toMatchObject([{ run_id: first.run_id }]);
+    await postJson(`${url}/langgraph/runs/cancel`, { thread_id: "t1" });
+    open();
+    const status = async () => (await client.runs.get("t1", first.run_id)).status;
+    await expect.poll(status).toBe("interrupted");
+  });
+
   test("can be cancelled, and the thread accepts the next message", async () => {
     const { client } = await started([{ say: "a ".repeat(1000), delay_ms: 20 }, { say: "Here again." }]);
     await client.threads.create({ threadId: "t1" });

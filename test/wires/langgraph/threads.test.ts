@@ -140,6 +140,10 @@ describe("a thread", () => {
     expect(await client.threads.count({ metadata: { topic: "dogs" } })).toBe(1);
     const [listed] = await client.threads.search<Values>({ ids: ["t1"] });
     expect(contents(listed?.values as Values)).toEqual(["hello", "A."]);
+    const selecting = async (...select: string[]) =>
+      (await postJson(`${url}/langgraph/threads/search`, { ids: ["t1"], select })).json();
+    expect(await selecting("values.messages")).toMatchObject([{ values: { messages: [{}, {}] } }]);
+    expect(await selecting("thread_id")).toMatchObject([{ values: null }]);
     const copy = await client.threads.copy("t1");
     expect(
       contents(
@@ -158,6 +162,18 @@ describe("a thread", () => {
     expect(await client.threads.count()).toBe(105);
     expect(await client.threads.search()).toHaveLength(10);
     expect(await client.threads.search({ metadata: { at: 0 } })).toMatchObject([{ thread_id: "t0" }]);
+  });
+
+  test("is listed without its values if those before it take 16 MiB", async () => {
+    const { client } = await started([]);
+    const content = "x".repeat(1_000_000);
+    const create = async (_: unknown, at: number) => {
+      await client.threads.create({ threadId: `t${at}` });
+      await client.threads.updateState(`t${at}`, { values: { messages: [{ type: "human", content }] } });
+    };
+    await Promise.all(Array.from({ length: 18 }, create));
+    const found = await client.threads.search({ limit: 18 });
+    expect(found.map(({ values }) => values === null)).toEqual([...Array(17).fill(false), true]);
   });
 
   test("cannot be searched by more keys than it can have, because each of the user's threads would be compared", async () => {

@@ -79,6 +79,15 @@ describe("a client that is asked", () => {
     expect(response.output_text).toContain("ran");
   });
 
+  test("approves nothing with its next text", async () => {
+    const { client } = await started([RUN_IT, { say: "As you like." }]);
+    const asked = await client.responses.create({ model, input: "run it" });
+    const next = await client.responses.create({ model, previous_response_id: asked.id, input: "yes" });
+    expect(next.output_text).toBe("As you like.");
+    const { data } = await client.conversations.items.list(conversationOf(next));
+    expect(JSON.stringify(data)).not.toContain("ran\\n");
+  });
+
   test("answers a question with its next text", async () => {
     const question = { question: "Which?", options: ["red", "blue"] };
     const { client } = await started(answered({ call: [{ tool: "ask_user", args: question }] }));
@@ -182,10 +191,17 @@ describe("a client that is asked", () => {
   });
 
   test("can answer only its own kind of threads with a call's id", async () => {
-    const { url, client } = await started(({ messages }, call) =>
-      call === 0 ? { call: [{ tool: "where", id: "call_where" }] } : { say: `${messages.length} messages` },
+    const { url, client } = await started(({ messages }) =>
+      messages.at(-1)?.role === "user"
+        ? { call: [{ tool: "where", id: "call_where" }] }
+        : { say: `${messages.length} messages` },
     );
     const { name, description, parameters } = WHERE;
+    // This chat is not stored, so only its own client can answer.
+    await client.chat.completions.create({
+      ...{ model, messages: [{ role: "user", content: "where?" }] },
+      tools: [{ type: "function", function: { name, parameters: { ...parameters } } }],
+    });
     await postJson(
       `${url}/threads/mine/runs`,
       { input: "where?", tools: [{ name, description, parameters }] },
@@ -195,7 +211,9 @@ describe("a client that is asked", () => {
       model,
       input: [{ type: "function_call_output", call_id: "call_where", output: "Vienna" }],
     });
-    expect(conversation?.id).not.toBe("mine");
-    expect(await statusesOf(url, "mine")).toEqual(["interrupted"]);
+    const others = (await threadsOf(url)).filter(({ id }) => id !== conversation?.id);
+    expect(others.map(({ id }) => id)).toContain("mine");
+    const statuses = await Promise.all(others.map(({ id }) => statusesOf(url, id)));
+    expect(statuses).toEqual([["interrupted"], ["interrupted"]]);
   });
 });

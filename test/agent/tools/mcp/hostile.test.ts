@@ -56,6 +56,13 @@ describe("a call", () => {
     expect(shown.join("")).toBe("1/3 step 1\n2/3 step 2\n3/3 step 3\n");
   });
 
+  test("shows at most a thousand of its progress updates", async () => {
+    const servers = await opened({ bad: hostile() });
+    const { text, shown } = await call(servers, "mcp__bad__tell_much");
+    expect(text).toBe("through");
+    expect(shown.join("").trimEnd().split("\n")).toHaveLength(1000);
+  });
+
   test("that reports progress without end still times out", async () => {
     const servers = await opened({ bad: hostile("normal", { timeout: 0.6 }) });
     expect((await call(servers, "mcp__bad__tell_progress")).error).toContain("did not end within 0.6 s");

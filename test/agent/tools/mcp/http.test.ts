@@ -20,15 +20,20 @@ test("an expired session is replaced, and the call is repeated", async () => {
 
 test("a call that a server refuses does not affect the session or other calls", async () => {
   let finish = () => {};
+  let refused = 0;
   const server = await overHttp({
     slow: ({ id, response }) => (finish = () => answer(response, id, text("through"))),
-    bad: ({ response }) => response.writeHead(400).end("bad request"),
+    bad({ response }) {
+      refused++;
+      response.writeHead(400).end("bad request");
+    },
   });
   const servers = await opened({ far: { url: server.url } });
   const slow = call(servers, "mcp__far__slow");
   expect((await call(servers, "mcp__far__bad")).error).toBe(
     "MCP server `far` rejects the request (HTTP 400).",
   );
+  expect(refused).toBe(1);
   finish();
   expect(await slow).toMatchObject({ text: "through", error: undefined });
 });
