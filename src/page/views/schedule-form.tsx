@@ -73,7 +73,7 @@ function ScheduleForm({ agents, values, first = [], submit, onSubmit, onCancel }
   const fields = [...first, ...scheduleFields(mode, agents)];
   return (
     <>
-      <fieldset class="row choices">
+      <fieldset class="row">
         <legend class="unseen">{words.when}</legend>
         {(["repeat", "once"] as const).map((each) => (
           <label key={each} class="check">
