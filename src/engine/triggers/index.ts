@@ -11,6 +11,7 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
+import { keyEndMessage } from "../runs/key-end.ts";
 import { startRun } from "../runs/start.ts";
 import { withdrawRun } from "../runs/withdraw.ts";
 import { createDeliveryLog, type DeliveryLog } from "./delivery-log.ts";
@@ -201,10 +202,10 @@ async function unfitness(
   endOfKey: TriggerServices["endOfKey"],
   { agent, api_key }: Trigger,
 ): Promise<Omit<PauseReason, "at"> | undefined> {
-  const end = api_key === undefined ? undefined : await endOfKey(api_key);
-  if (end?.code === "credentials_revoked" || end?.code === "credentials_expired") {
-    const how = end.code === "credentials_revoked" ? "was revoked" : "has expired";
-    return { code: end.code, message: `The API key \`${api_key}\`, which created the trigger, ${how}.` };
+  if (api_key !== undefined) {
+    const end = await endOfKey(api_key);
+    if (end?.code === "credentials_revoked" || end?.code === "credentials_expired")
+      return { code: end.code, message: keyEndMessage("trigger", api_key, end) };
   }
   try {
     agents.find(agent);
