@@ -4,6 +4,7 @@
 // share. `--check` runs no edits, and fails if one does not fit the program. Exits with 1 if fewer than 95 % are
 // killed, or if an edit survives without a reason. An edit with which the tests do not end counts as killed.
 
+import { globSync, readFileSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
@@ -36,7 +37,7 @@ const Edit = z.strictObject({
   replace: z.string(),
   /** Used instead of the group's tests. */
   tests: z.array(z.string()).min(1).optional(),
-  /** Runs only tests whose names contain this text, for files that take long as a whole. */
+  /** Runs only tests whose names match this pattern, for files that take long as a whole. It must occur in the tests. */
   title: z.string().optional(),
   /** The reason why no test can kill it. */
   survives: z.string().optional(),
@@ -114,6 +115,9 @@ function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
 async function readMutants(): Promise<Mutant[]> {
   const problems: string[] = [];
   const mutants: Mutant[] = [];
+  const testSources = globSync("test/**/*.ts", { cwd: ROOT })
+    .map((path) => readFileSync(join(ROOT, path), "utf8"))
+    .join("\n");
   for (const name of (await readdir(LISTS)).sort()) {
     const checked = check(z.array(Group), parse(await readFile(join(LISTS, name), "utf8")));
     if ("faults" in checked) {
@@ -123,6 +127,10 @@ async function readMutants(): Promise<Mutant[]> {
     for (const { file, tests, edits } of checked.value) {
       const text = await readFile(join(ROOT, file), "utf8");
       for (const edit of edits) {
+        if (edit.title !== undefined && !new RegExp(edit.title).test(testSources))
+          problems.push(
+            `script/mutants/${name}: ${file}: no test is named \`${edit.title}\` (${edit.promise}).`,
+          );
         const made = apply({ ...edit, file, tests: edit.tests ?? tests }, text);
         if (typeof made === "string") problems.push(`script/mutants/${name}: ${file}: ${made}`);
         else mutants.push(made);
