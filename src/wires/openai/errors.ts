@@ -30,12 +30,20 @@ export const ERRORS: WireErrors = {
     if (status === 410) reply.code(404);
     if (isAnthropics(request)) return anthropicError(refused);
     const type = TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
-    const param = typeof details?.param === "string" ? details.param : null;
+    const param = paramOf(details);
     const known = typeof details?.code === "string" ? details.code : code;
     return { error: { message, type, code: known, param } };
   },
   noRoute,
 };
+
+/** Returns the field that was refused, as OpenAI writes it, for example `input[0].content`, or null. */
+function paramOf(details: RefusalBody["details"]): string | null {
+  if (typeof details?.param === "string") return details.param;
+  const [issue] = Array.isArray(details?.issues) ? details.issues : [];
+  const path: unknown = issue?.path;
+  return typeof path === "string" && path !== "" ? path.replace(/\.(\d+)(?=\.|$)/g, "[$1]") : null;
+}
 
 const isAnthropics = ({ headers, url }: FastifyRequest) =>
   headers["anthropic-version"] !== undefined || pathOf(url).startsWith(MESSAGES);

@@ -18,7 +18,9 @@ describe("a request is refused in OpenAI's shape", () => {
     ["previous_response_id", { previous_response_id: "resp_x", conversation: "c" }, "together"],
     ["background", { background: true, store: false }, "`store: false`"],
     ["input", { input: [] }, "is missing"],
-    [null, { model: "" }, "model: must not be empty"],
+    ["model", { model: "" }, "model: must not be empty"],
+    ["metadata", { metadata: "x" }, "metadata"],
+    ["input[0]", { input: [7] }, "must be a map"],
     ["input[0]", { input: [{ type: "computer_call" }] }, "not supported"],
     [
       null,
