@@ -3,8 +3,10 @@
 import { methods } from "@agentclientprotocol/sdk";
 import { describe, expect, test } from "vitest";
 import type { Script } from "../../../src/agent/models/scripted.ts";
-import { statusesOf } from "../../support/native.ts";
-import { calls, opened, saidIn } from "./editor.ts";
+import { saidIn as messagesIn, statusesOf } from "../../support/native.ts";
+import { startServer } from "../../support/server.ts";
+import { cast, completing, delegating } from "../../support/team.ts";
+import { calls, editor, of, opened, saidIn } from "./editor.ts";
 
 describe("an editor", () => {
   test("asks for permission: once, always in the session, or not", async () => {
@@ -28,6 +30,42 @@ describe("an editor", () => {
       ["execute", "failed"],
     ]);
     expect(saidIn(updates)).toBe("Done.");
+  });
+
+  test("asks for a subagent's call under an entry of its own", async () => {
+    const { url } = await startServer({
+      agents: `
+defaults: { model: "scripted:test", backend: { type: local } }
+agents:
+  lead: { system_prompt: I am lead, subagents: [coder] }
+  coder: { system_prompt: I am coder, tools: [execute], permissions: { rules: [{ ask: execute, message: May it? }] } }
+`,
+      script: cast({
+        lead: [delegating({ agent: "coder", task: "Run it" }), { say: "Done." }],
+        coder: [{ call: [{ tool: "execute", args: { command: "echo one" } }] }, completing("Ran.")],
+      }),
+    });
+    const { open, say, asked, updates } = await editor(url, { selects: ["allow_once"] });
+    await say(await open(), "go");
+    const [{ toolCall } = { toolCall: undefined }] = asked;
+    expect(toolCall).toMatchObject({ title: expect.stringMatching(/ asks: May it\?$/) });
+    const own = of(updates, "tool_call_update").filter(
+      ({ toolCallId }) => toolCallId === toolCall?.toolCallId,
+    );
+    expect(own).toMatchObject([{ status: "completed" }]);
+    expect(saidIn(updates)).toBe("Done.");
+  });
+
+  test("approves nothing with the text of its next prompt", async () => {
+    const run = { call: [{ tool: "execute", args: { command: "echo one" } }] };
+    const { url, say, asked, child, sessionId } = await opened([run, { say: "As you like." }]);
+    say(sessionId, "go").catch(() => {});
+    await expect.poll(() => asked.length).toBe(1);
+    child.kill("SIGKILL");
+    const next = await editor(url);
+    await next.agent.request(methods.agent.session.load, { sessionId, cwd: "/project", mcpServers: [] });
+    expect(await next.say(sessionId, "yes")).toEqual({ stopReason: "end_turn" });
+    expect(await messagesIn(url, sessionId)).toEqual(["go", "", "yes", "As you like."]);
   });
 
   test("stops the turn instead of answering: the call is not executed, and the session continues", async () => {

@@ -117,14 +117,15 @@ describe("an editor", () => {
   });
 
   test("learns that its own MCP servers are not used", async () => {
-    const { url } = await startServer({ script: [{ say: "ok" }], agents: AGENTS });
+    const { url } = await startServer({ script: () => ({ say: "ok" }), agents: AGENTS });
     const { agent, say, updates, log } = await editor(url, { capabilities: { session: { notices: {} } } });
     const server: McpServer = { name: "files", command: "files", args: [], env: [] };
     const { sessionId } = await agent.request(methods.agent.session.new, { cwd: "/", mcpServers: [server] });
-    await say(sessionId, "go");
+    for (const words of ["go", "on"]) await say(sessionId, words);
     expect(of(updates, "notice")).toMatchObject([{ title: expect.stringContaining("files") }]);
     expect(log()).toContain("ignores the editor's MCP servers (files)");
     await agent.request(methods.agent.session.load, { sessionId, cwd: "/", mcpServers: [server] });
+    await say(sessionId, "and on");
     expect(of(updates, "notice")).toHaveLength(2);
   });
 

@@ -2,6 +2,7 @@
 
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
+import { textOf } from "../../../src/agent/core/message.ts";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
 import { postJson, saidIn, statusesOf, threadsOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
@@ -130,6 +131,27 @@ describe("a chat client", () => {
     expect(contentOf(asked)).toContain("- red");
     const messages = [user("ask me"), assistant(contentOf(asked) ?? ""), user("Blue")];
     expect(contentOf(await client.chat.completions.create({ model: MODEL, messages }))).toBe("Blue it is.");
+  });
+
+  test("executes its own tool again if the new call has the id of an earlier one", async () => {
+    const { clientFor } = await started(({ messages }) => {
+      const last = messages.at(-1);
+      return last?.role === "user"
+        ? { call: [{ tool: "where", id: "call_where" }] }
+        : { say: textOf(last?.content ?? "") };
+    });
+    const client = clientFor("c1");
+    const tools = [{ type: "function" as const, function: { name: "where", parameters: {} } }];
+    const messages: OpenAI.ChatCompletionMessageParam[] = [];
+    for (const place of ["Vienna", "Graz"]) {
+      messages.push(user("where am I?"));
+      for (const tool of [undefined, { role: "tool" as const, tool_call_id: "call_where", content: place }]) {
+        if (tool) messages.push(tool);
+        const { choices } = await client.chat.completions.create({ model: MODEL, messages, tools });
+        messages.push(choices[0]?.message ?? assistant(""));
+      }
+      expect(messages.at(-1)?.content).toBe(place);
+    }
   });
 
   test.each([["c1"], [undefined]])("executes its own tool (conversation %s)", async (conversation) => {

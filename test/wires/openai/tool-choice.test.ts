@@ -175,6 +175,17 @@ describe("settings of a chat", () => {
     expect(read).toBe(thinking);
   });
 
+  test("limit an answer by the newer of their two names", async () => {
+    const read: unknown[] = [];
+    const { url } = await started((request) => {
+      read.push(request.settings.max_tokens);
+      return { say: "Well." };
+    });
+    for (const settings of [{ max_tokens: 7 }, { max_tokens: 7, max_completion_tokens: 8 }])
+      await postJson(`${url}/v1/chat/completions`, { model, messages, ...settings });
+    expect(read).toEqual([7, 8]);
+  });
+
   test.each([[true], [false]])(
     "without effect are named in a header, even where stream is %s",
     async (stream) => {

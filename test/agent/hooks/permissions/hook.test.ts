@@ -369,6 +369,32 @@ describe("a user's answer for all threads", () => {
     expect(await runs(await remembered("allow"), { mode: "bypass", rules })).toBe(false);
   });
 
+  test("shows the model no tool that the agent denies, and no search of a provider that it does not allow", async () => {
+    const offered: string[][] = [];
+    const rules = [{ deny: "execute", scope: "user" }];
+    const { items } = createMemoryStores();
+    const shelf = {
+      owner: { tenant: "acme", user: "ada" },
+      of: { agent: "test" },
+      kind: "settings",
+    } as const;
+    for (const name of ["execute", "web_search"]) {
+      const rule = { ...ruleFor(callOf(name, {}), "allow", "user", { remember_as: "tool" }), priority: 9 };
+      await items.put(shelf, { key: `rule:${rule.id}`, value: rule });
+    }
+    const script: Script = (request) => {
+      offered.push(request.tools.map(({ name }) => name));
+      return { say: "ok" };
+    };
+    const search = { ...plainTool("web_search"), ofProvider: true } as never;
+    await play({
+      script,
+      tools: [...tools, search],
+      hooks: [made(permissions, { options: { rules }, items })],
+    });
+    expect(offered).toEqual([["write_file"]]);
+  });
+
   test("never allows a call that the mode refuses", async () => {
     for (const mode of ["plan", "dont_ask"])
       expect(await runs(await remembered("allow"), { mode }), mode).toBe(false);

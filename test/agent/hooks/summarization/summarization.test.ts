@@ -25,11 +25,12 @@ describe("a conversation that fits", () => {
   });
 
   test.each([
-    ["not summarised, however long it seems", full(), 800, 0],
-    ["summarised, however short it seems", talk(10, 450), 8600, 1],
-  ])("is %s, if the provider's own count says so", async (_, messages, input_tokens, count) => {
+    ["not summarised, however long it seems", full(), { input_tokens: 800 }, 0],
+    ["summarised, however short it seems", talk(10, 450), { input_tokens: 8600 }, 1],
+    ["summarised with the last answer", talk(10, 450), { input_tokens: 4600, output_tokens: 4000 }, 1],
+  ])("is %s, if the provider's own count says so", async (_, messages, counts, count) => {
     const { model, summaries } = listening();
-    const last = { ...assistantMessage("counted"), usage: { ...NO_USAGE, input_tokens } };
+    const last = { ...assistantMessage("counted"), usage: { ...NO_USAGE, ...counts } };
     await play({ model, hooks: [compacting()], input: { messages: [...messages, last] } });
     expect(summaries).toHaveLength(count);
   });
@@ -118,10 +119,13 @@ describe("a conversation that has grown too long", () => {
     const messages = full().map((message) =>
       message.role === "assistant" ? { ...message, usage } : message,
     );
-    const listener = listening();
-    const { messages: after, state } = await compacted({ input: { messages } }, listener);
-    await compacted({ input: { messages: after, state } }, listener);
-    expect(listener.summaries).toHaveLength(1);
+    // Even if no answer has followed the summary.
+    for (const turns of [[], [{ fail: { code: "model_rejected" } } as const]]) {
+      const listener = listening({ turns });
+      const { messages: after, state } = await compacted({ input: { messages } }, listener);
+      await compacted({ input: { messages: after, state } }, listener);
+      expect(listener.summaries).toHaveLength(1);
+    }
   });
 
   test("is summarised again after it has grown, and the new summary includes the old one", async () => {
@@ -153,9 +157,12 @@ describe("a conversation that has grown too long", () => {
     expect(textOf(asked[0]?.messages[1]?.content ?? "")).toContain("SUMMARY");
   });
 
-  test("keeps the newest 16,000 characters of its system messages", async () => {
+  test("keeps the newest 16,000 characters of its system messages, each text once", async () => {
     const orders = ["old", "middle", "new"].map((name) => name.padEnd(8_000, "."));
-    const talk = orders.reduce((before, order) => before.system(order), conversation());
+    const talk = [...orders, ...orders.slice(-1)].reduce(
+      (before, order) => before.system(order),
+      conversation(),
+    );
     const { asked } = await compacted({ input: { messages: [...talk.messages, ...full()] } });
     const kept = systemMessages(asked[0]?.messages ?? []).map(({ content }) => content);
     expect(kept).toEqual(orders.slice(1));
@@ -285,6 +292,17 @@ describe("a request that is too long for the model", () => {
     expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
     const [first, second] = asked.map(({ messages }) => estimateTokens(messages));
     expect(second).toBeLessThan((first ?? 0) / 2);
+  });
+
+  test("is retried with a summary even if an earlier one failed", async () => {
+    const summary = (nth: number): Turn =>
+      nth === 1 ? { fail: { code: "model_rejected" } } : { say: "SUMMARY" };
+    const listener = listening({ summary, turns: [overflow, { say: "ok" }] });
+    const { outcome } = await play({
+      ...{ model: listener.model, hooks: [compacting()], input: { messages: full() } },
+    });
+    expect(outcome.status).toBe("success");
+    expect(promptOf(listener.asked[1])).toContain("SUMMARY");
   });
 
   test("teaches the run the actual limit", async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { Hook } from "../../../../src/agent/core/hook.ts";
 import { conversation, estimateTokens, type Message } from "../../../../src/agent/core/message.ts";
 import { timeout } from "../../../../src/agent/hooks/timeout.ts";
 import type { Turn } from "../../../../src/agent/models/scripted.ts";
-import { play } from "../../../support/agent.ts";
+import { plainTool, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
 import { made } from "../made.ts";
 import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
@@ -13,8 +14,16 @@ describe("the summarizing call", () => {
     return { ...played, ...listener, prompt: promptOf(listener.summaries[0]) };
   };
 
-  test("asks for fewer than 2,000 words in sections, and offers no tools", async () => {
-    const { prompt, summaries } = await summaryOf(full());
+  test("asks for fewer than 2,000 words in sections, and offers no tools and no output schema", async () => {
+    const tools = [plainTool("read_file")];
+    const output = { name: "answer", schema: { type: "object" } } as never;
+    const asking: Hook = { name: "asking", modifyRequest: (request) => ({ ...request, output }) };
+    const listener = listening();
+    await play({ model: listener.model, hooks: [compacting(), asking], tools, input: { messages: full() } });
+    const { summaries } = listener;
+    const prompt = promptOf(summaries[0]);
+    expect(listener.asked[0]).toHaveProperty("output");
+    expect(summaries[0]).not.toHaveProperty("output");
     expect(prompt).toContain("2,000 words");
     expect(prompt.match(/^## .+$/gm)).toHaveLength(7);
     expect(summaries).toMatchObject([{ tools: [], messages: [{ role: "user" }] }]);

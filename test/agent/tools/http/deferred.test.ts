@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { tokenHash } from "../../../../src/agent/core/deferred-calls.ts";
 import { replyResult } from "../../../../src/agent/core/delivered-result.ts";
+import { AppError } from "../../../../src/agent/core/errors.ts";
 import { type Deferral, maskedCalls } from "../../../../src/agent/tools/http/deferral.ts";
 import { createHttpTools } from "../../../../src/agent/tools/http/index.ts";
 import { play } from "../../../support/agent.ts";
@@ -137,6 +138,25 @@ test("a call of another user or thread with the same id is a different call", as
   const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
   const other = await resumed(server.url, deferral, first, "th_2");
   expect(answerOf(other)).toMatchObject({ content: "mine" });
+});
+
+test("a call of another tool with the same id is a different call", async () => {
+  const { deferral } = deferring();
+  const server = await httpServer([LATER, json({ result: "other" })]);
+  const input = { threadId: "th_1" };
+  await call(server.url, { services: { deferral }, input });
+  const tools = await createHttpTools([await registered(server.url, { name: "tides" })], { fetch, deferral });
+  const script = [{ call: [{ tool: "tides", args: { city: "Oslo" } }] }, { say: "So." }];
+  expect(answerOf(await play({ script, tools, input }))).toMatchObject({ content: "other" });
+});
+
+test("a callback address stays open if another process takes the run over", async () => {
+  const { store, deferral } = deferring();
+  const stop = new AbortController();
+  const server = await httpServer(() => stop.abort(new AppError("lease_lost", "Taken over.")));
+  const called = call(server.url, { services: { deferral }, input: { signal: stop.signal } });
+  await expect(called).rejects.toMatchObject({ code: "lease_lost" });
+  expect([...store.calls.values()]).toMatchObject([{ state: "sent" }]);
 });
 
 test("if no late results are accepted, the call fails", async () => {
