@@ -76,6 +76,8 @@ async function sharedContext(): Promise<BrowserContext> {
   const used = idle.pop();
   if (used) return used;
   const context = await newContext();
+  // Its pages take their clock from it.
+  Object.assign(context, { clock: new Proxy(context.clock, { get: refuseClock }) });
   await context.newPage();
   return context;
 }
@@ -96,7 +98,6 @@ async function release(context: BrowserContext, origin: string): Promise<void> {
 export async function openTab(url: string, { ownContext = false, before }: TabOptions = {}): Promise<Tab> {
   const context = await (ownContext ? newContext() : sharedContext());
   const page = await context.newPage();
-  if (!ownContext) Object.defineProperty(page, "clock", { get: refuseClock });
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
