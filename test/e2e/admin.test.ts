@@ -6,6 +6,7 @@ import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
+import { shelvesOf } from "../../src/engine/admin/delete-user.ts";
 import { listSandboxes } from "../../src/engine/admin/lists.ts";
 import { overUsers, type Reach } from "../../src/engine/admin/reach.ts";
 import type { SandboxEntry } from "../../src/engine/admin/services.ts";
@@ -226,6 +227,7 @@ test("an export contains every message of a user, marks its end, and contains no
   expect([count("thread"), count("message"), count("run"), count("state"), count("item")]).toEqual([
     52, 8, 4, 52, 1,
   ]);
+  expect(lines.find(({ type }) => type === "usage")).toMatchObject({ agent: "assistant" });
   expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
   expect(text).toContain("what ada asked");
   expect(text).not.toContain("what bob asked");
@@ -233,6 +235,14 @@ test("an export contains every message of a user, marks its end, and contains no
   await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
     status: 404,
   });
+});
+
+test("the data of a user include what agents keep that the server no longer has", async () => {
+  const { items, owners } = createMemoryStores();
+  const owner = { tenant: "acme", user: "ada" };
+  const shelf = { owner, of: { agent: "former" }, kind: "notes" } as const;
+  await items.put(shelf, { key: "k", value: "v" });
+  expect(await shelvesOf({ owners, agents: () => [] }, owner)).toEqual([shelf]);
 });
 
 test("the data of a user include the threads of subagents", async () => {

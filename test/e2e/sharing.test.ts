@@ -2,6 +2,8 @@
 
 import { expect, test } from "vitest";
 import { createClient, type ProblemError } from "../../src/client/client.ts";
+import { addShare, isShared, sharesOf } from "../../src/engine/runs/shares.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 
 const HEADER = { scheme: "header", trusted_proxies: ["127.0.0.0/8"] };
@@ -65,7 +67,19 @@ test("users of the tenant can read a shared thread until its owner ends the shar
   expect(await statusOf(ada.shares.end("trip", share.id))).toBe(404);
 });
 
-test("a share ends automatically, and with its thread; a thread has at most twenty", async () => {
+test("a share ends at its time, and then no longer counts towards those of its thread", async () => {
+  const { items, threads } = createMemoryStores();
+  const ada = { tenant: "acme", user: "ada" };
+  await threads.create(ada, { id: "trip", metadata: {} });
+  for (let n = 0; n < 19; n++) await addShare(items, ada, "trip", 60_000);
+  const ended = await addShare(items, ada, "trip", 0);
+  expect(await isShared(items, ada, "trip", ended.id)).toBe(false);
+  const last = await addShare(items, ada, "trip", 60_000);
+  expect(await isShared(items, ada, "trip", last.id)).toBe(true);
+  expect(await sharesOf(items, ada, "trip")).toHaveLength(20);
+});
+
+test("a share ends with its thread, and a thread has at most twenty", async () => {
   const { ada, as } = await served();
   const bob = as("acme", "bob");
   const { id } = await ada.shares.create("other");

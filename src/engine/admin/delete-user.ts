@@ -113,7 +113,10 @@ async function isDeleted({ runs, quotas }: AdminServices, owner: Owner, id: stri
 export const ITEM_KINDS = ["settings", "reflections", "notes", "tasks"] as const;
 
 /** Returns the shelves that current and former agents keep outside of threads. */
-export async function shelvesOf({ owners, agents }: AdminServices, owner: Owner): Promise<Shelf[]> {
+export async function shelvesOf(
+  { owners, agents }: Pick<AdminServices, "owners" | "agents">,
+  owner: Owner,
+): Promise<Shelf[]> {
   const ofToday = agents().flatMap(({ name }) =>
     ITEM_KINDS.map((kind): Shelf => ({ owner, of: { agent: name }, kind })),
   );

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { AppError } from "../../../src/agent/core/errors.ts";
+import { ownThread } from "../../../src/engine/temporary-threads/own-thread.ts";
 import {
   keyedThreadId,
   nextStep,
@@ -53,4 +55,23 @@ test("a key has its own thread, and a different one for kept runs", () => {
   expect(new Set(ids).size).toBe(4);
   expect(keyedThreadId("a", true)).toBe(ids[0]);
   for (const id of ids) expect(Id.safeParse(id).success).toBe(true);
+});
+
+test("a refused run withdraws its thread, unless another request with its key may still be accepted", async () => {
+  const withdrawn: string[] = [];
+  const threads = {
+    async announce() {},
+    withdraw: async (_owner: object, id: string) => void withdrawn.push(id),
+    async wasRead() {},
+  };
+  const refusing = async (key: string | undefined, code: "limit_exceeded" | "unavailable") => {
+    const own = ownThread(threads, { tenant: "acme", user: "ada" }, { key, isKept: false });
+    const accept = () => Promise.reject(new AppError(code, "No."));
+    await expect(own.begin(accept)).rejects.toMatchObject({ code });
+    return own.thread_id;
+  };
+  await refusing("k1", "limit_exceeded");
+  // It may have been accepted.
+  await refusing(undefined, "unavailable");
+  expect(withdrawn).toEqual([await refusing(undefined, "limit_exceeded")]);
 });

@@ -134,12 +134,17 @@ test("a token that lives for a few seconds is used for half of them", async () =
   const [first, second] = [await access(vault), await access(vault)];
   expect(first).toEqual(second);
   pass(11_000);
+  issuer.state.failsWith = 503;
+  // The issuer is unavailable, and the token has not expired yet.
+  expect(generationOf(await access(vault))).toBe(generationOf(first));
+  issuer.state.failsWith = undefined;
+  pass(3_000);
   const third = await access(vault);
   expect([third.state, third]).toEqual([
     "open",
     expect.not.objectContaining({ generation: generationOf(first) }),
   ]);
-  expect(issuer.tokenRequests).toHaveLength(2);
+  expect(issuer.tokenRequests).toHaveLength(3);
 });
 
 test.each([
@@ -249,6 +254,7 @@ test("tokens renewed while the user replaced the connection are revoked, and the
   await vault.put(ADA, "calendar", { type: "static_bearer", mcp_server_url: RESOURCE, token: "mine" });
   answer();
   expect(await renewing).toMatchObject({ state: "open", value: "mine" });
+  expect(issuer.revocations).toHaveLength(1);
 });
 
 test("a deletion during a renewal does not confirm that no token is left", async () => {
@@ -341,7 +347,12 @@ test("the deletion of a user also revokes tokens that another process stores mea
       return found;
     },
   });
+  // The use of a connection that was deleted at the same time.
+  const uses = { kind: "connection_uses", ...ADA };
+  const use = { key: "gone", seen: undefined, body: new Date().toISOString() };
+  await documents.write(uses, [use], { version: "v1" });
   expect(await replica({ documents: slow }).records.deleteAll(ADA)).toBe(2);
+  expect(await documents.list(uses)).toEqual([]);
   for (const { access_token } of tokens) expect(await issuer.isActive(access_token)).toBe(false);
   expect(await access(other)).toEqual({ state: "absent" });
 });
