@@ -259,13 +259,14 @@ test("a message of the thread is shown as stored regardless of its pieces", asyn
 test("the page keeps the beginning and the end of a long output", () => {
   const { page, apply } = createFold(untouched);
   apply({ event: "on_tool_start", name: "execute", data: { call_id: "c", args: {} } });
-  for (let line = 0; line < 100_000; line++)
-    apply({ event: "on_tool_progress", name: "execute", data: { call_id: "c", output: `line ${line}\n` } });
+  const lines = Array.from({ length: 100_000 }, (_, line) => `line ${line}\n`);
+  for (const output of lines)
+    apply({ event: "on_tool_progress", name: "execute", data: { call_id: "c", output } });
   const [tool] = toolsIn(page);
   const text = tool ? shown(tool.output) : "";
   expect(text.length).toBeLessThan(101_000);
   expect(text.startsWith("line 0\n")).toBe(true);
-  expect(text.endsWith("line 99999\n")).toBe(true);
+  expect(text.endsWith(lines.join("").slice(-50_000))).toBe(true);
   expect(text).toMatch(/\n… \d+ characters …\n/);
 });
 

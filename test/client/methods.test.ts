@@ -54,6 +54,11 @@ test("docs/reference/client.md names every method", () => {
   }
 });
 
+test("a client's own headers do not change the type of what it sends", async () => {
+  const { threads } = await clientOf({}, { headers: { "content-type": "text/plain" } });
+  expect((await threads.create({ title: "First" })).title).toBe("First");
+});
+
 describe("threads", () => {
   test("are created, listed, found, renamed, annotated and deleted", async () => {
     const { threads } = await clientOf();
@@ -86,6 +91,7 @@ describe("threads", () => {
     expect(await threads.usage("t1")).toMatchObject({ runs: 1 });
     const copy = await threads.fork("t1", { message_id: asked?.id, title: "Copy" });
     expect(copy).toMatchObject({ title: "Copy", forked_from: { thread_id: "t1", message_id: asked?.id } });
+    expect((await threads.fork("t1")).title).toBe((await threads.get("t1")).title);
     await threads.clear("t1");
     expect((await threads.state("t1")).messages).toEqual([]);
   });
@@ -94,6 +100,8 @@ describe("threads", () => {
     const client = await clientOf({ script: [{ say: "Hello." }, { say: "A greeting" }] });
     await ran(client);
     expect((await client.threads.suggestTitle("t1")).title).toBe("A greeting");
+    await client.threads.create({ id: "empty" });
+    await expect(client.threads.suggestTitle("empty")).rejects.toMatchObject(refusal(400, "invalid_request"));
   });
 });
 

@@ -6,6 +6,7 @@ import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";
+import { answersTo } from "../../src/skein/app/nouns.ts";
 import { startCollector } from "../support/collector.ts";
 import { asUser, BEHIND_GATEWAY } from "../support/gateway.ts";
 import { postJson } from "../support/native.ts";
@@ -234,6 +235,15 @@ test("an answer to an approval is recorded with its decision, once on every wire
       `run.answer failed ${run.id}`,
       `interrupt.deny ok ${asked?.id}`,
     ]);
+});
+
+test("an answer that was sent with an API key is recorded with the key and its user", () => {
+  const entries: unknown[] = [];
+  answersTo({ record: (entry) => void entries.push(entry) })(
+    { tenant: "acme", user: "ada" },
+    { api_key: "key_1", answers: [{ id: "approval_1", decision: "approve" }] },
+  );
+  expect(entries).toMatchObject([{ actor: { type: "key", id: "key_1", user: "ada" } }]);
 });
 
 test("the trail records runs started by schedules and triggers, and deliveries that a trigger refuses", async () => {

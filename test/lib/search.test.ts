@@ -75,6 +75,14 @@ test("a secret that overlaps two others leaves nothing of either", () => {
   expect(mask('{"x":"abcdef-ghijkl"} ghijkl-mnopqr')).toBe('{"x":"***"} ***');
 });
 
+test("a secret of six characters is masked, and a shorter value is not", () => {
+  const mask = maskOf([
+    ["token", "abcdef"],
+    ["password", "vwxyz"],
+  ]);
+  expect(mask("abcdef vwxyz")).toBe("*** vwxyz");
+});
+
 test("a text without long sequences of marks has Unicode's compatible form", () => {
   fc.assert(
     fc.property(fc.string({ unit: character }), (any) => compatibleForm(any) === any.normalize("NFKC")),

@@ -123,6 +123,16 @@ describe("held resources", () => {
     });
   });
 
+  test("a run that is given up frees its place, and not the stream that its client reads", async () => {
+    const { quotas } = world({ user: { concurrent_runs: 1, streams: 1 } });
+    const admission = await admit(quotas, ADA, { run: "run_1", stream: "stream_1" });
+    await admission.releaseRun();
+    expect(await quotas.acquire(ADA, "runs", "run_2")).toBe(true);
+    await expect(quotas.acquire(ADA, "streams", "stream_2")).rejects.toMatchObject({
+      code: "limit_exceeded",
+    });
+  });
+
   test("a run counts for a minute unless it starts or waits", async () => {
     const { quotas, store, advance } = world({ user: { concurrent_runs: 3 } });
     const runs = async () => (await store.held(ADA)).user.runs;
@@ -176,6 +186,13 @@ describe("documents that count", () => {
     await append(documents, history, "12", { count: 1 });
     await append(documents, history, "345", { count: 1 });
     expect(await store.stored(ADA)).toEqual({ tenant: 13, user: 3 });
+  });
+
+  test("of a tenant count towards no user's limit", async () => {
+    const { quotas } = world({ user: { stored_bytes: 100 } });
+    await quotas.setDocumentsStored({ kind: "triggers", tenant: "acme" }, 500);
+    const ofUser = quotas.setDocumentsStored({ kind: "triggers", ...ADA }, 500);
+    await expect(ofUser).rejects.toMatchObject({ code: "limit_exceeded" });
   });
 
   test("count as before if the store refuses a write, and once if they are replaced", async () => {

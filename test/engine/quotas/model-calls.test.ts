@@ -121,6 +121,29 @@ describe("a model call", () => {
     expect(await quotas.reserve(ADA, call(2800, 100))).toMatchObject({ isGranted: true });
   });
 
+  test("is refused if a budget is spent, even if its model costs nothing", async () => {
+    const { quotas } = limited({ cost_per_day: 0.001 }, 0);
+    await quotas.settle(ADA, "1", used(1000, 0));
+    expect(await quotas.reserve(ADA, call(0, 100))).toMatchObject({ isGranted: false, isSpent: true });
+  });
+
+  test("warns once the soft limit is reached, and too few tokens for an answer refuse a run", async () => {
+    const { quotas } = limited({ tokens_per_day: 1000 });
+    await quotas.settle(ADA, "1", used(800, 0));
+    expect(await quotas.reserve(ADA, call(0, 100))).toMatchObject({
+      soft: expect.stringContaining("800 of 1000"),
+    });
+    await expect(quotas.assertFunds(ADA)).rejects.toThrow("has 200 left, too little for a model call");
+  });
+
+  test("that is too large is refused by the budget with the smallest part left", async () => {
+    const { quotas } = limited({ tokens_per_day: 3000, tokens_per_month: 3600 });
+    await quotas.settle(ADA, "1", used(1000, 0));
+    expect(await quotas.reserve(ADA, call(2500, 400))).toMatchObject({
+      error: { details: { limit: "tokens_per_day", left: 2000 } },
+    });
+  });
+
   test("waits for other calls' reservations, or uses the rest if it cannot wait", async () => {
     const { quotas } = limited({ tokens_per_day: 10_000 });
     const first = await quotas.reserve(ADA, call(0, 6000));
@@ -130,6 +153,8 @@ describe("a model call", () => {
       isGranted: false,
       isSpent: false,
     });
+    // Also a call with a short answer waits.
+    expect(await quotas.reserve(ADA, call(0, 100))).toMatchObject({ isGranted: false, isSpent: false });
     await quotas.settle(ADA, first.isGranted ? first.id : "", used(0, 1000));
     expect(await quotas.reserve(ADA, call(0, 5000))).toMatchObject({ outputLimit: 5000 });
   });

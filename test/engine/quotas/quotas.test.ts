@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import { NO_USAGE } from "../../../src/agent/core/message.ts";
 import { QuotaConfig } from "../../../src/engine/quotas/config.ts";
+import { onceAPeriod } from "../../../src/engine/quotas/near.ts";
 import { ADA, BOB, world } from "./world.ts";
 
 describe("the settings", () => {
@@ -27,6 +28,7 @@ describe("the settings", () => {
     ["a warning after more than a whole budget", { soft: 1.01 }],
     ["a price below nothing", { prices: { "*": { input: -1, output: 1 } } }],
     ["a limit on cost without a price for every model", { user: { cost_per_day: 1 }, prices: {} }],
+    ["a limit on a month's cost without one", { tenant: { cost_per_month: 1 }, prices: {} }],
   ])("refuse %s", (_, config) => {
     expect(QuotaConfig.safeParse(config).success).toBe(false);
   });
@@ -73,6 +75,8 @@ describe("a price", () => {
   test("handles any counts from a provider", async () => {
     const usage = { input_tokens: Number.NaN, output_tokens: -5, cache_read_tokens: 10 ** 30 };
     expect(await costs({ "*": of(10) }, "m", usage)).toBe(0);
+    const price = { input: 10, output: 0, cache_read: 1 };
+    expect(await costs({ "*": price }, "m", { cache_read_tokens: 2000 })).toBe(2000);
   });
 });
 
@@ -110,6 +114,13 @@ describe("a refusal", () => {
       quotas.settle(ADA, id, { agent: "helper", model: "m", usage: { ...NO_USAGE, output_tokens } });
     const reserved = await quotas.reserve(ADA, call);
     await spend(reserved.isGranted ? reserved.id : "", 2000);
+    // A reservation may be released, and another thread's first call may be larger.
+    const other = await quotas.reserve(ADA, {
+      ...{ model: "m", caller: { agent: "helper", threadId: "other" }, takesLess: false },
+      size: () => ({ input: 700, fixed: 700, output: 300 }),
+    });
+    await quotas.assertFunds(ADA, { ...run, threadId: "new", size: () => 100 });
+    await quotas.settle(ADA, other.isGranted ? other.id : "", undefined);
     // What is left is enough for a new thread, and too little for one that has so much in it.
     await quotas.assertFunds(ADA, { ...run, threadId: "new" });
     await quotas.assertFunds(ADA, { ...run, isRewound: true });
@@ -180,4 +191,13 @@ test("the report contains every limit and its remainder", async () => {
     { limit: "concurrent_runs", of: "user", most: 2, used: 1, left: 1 },
     { limit: "threads", of: "user", most: 1, used: 0, left: 1 },
   ]);
+});
+
+test("each tenant is told once that its budget is nearly used", () => {
+  const told: string[] = [];
+  const tell = onceAPeriod({ currency: undefined }, ({ tenant }) => void told.push(tenant));
+  const budget = { limit: "tokens_per_day", of: "tenant", most: 10, used: 9, left: 1 } as const;
+  for (const owner of [ADA, BOB, { tenant: "other", user: "ada" }])
+    tell(owner, [{ ...budget, resets_at: "2026-12-01T00:00:00.000Z" }]);
+  expect(told).toEqual(["acme", "other"]);
 });

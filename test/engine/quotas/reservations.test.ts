@@ -18,6 +18,13 @@ test("a model call keeps its reservation for as long as it lasts", async () => {
   const size = () => ({ input: 0, output: 6000 });
   const granted = await quotas.reserve(ADA, { model: "m", size, takesLess: false });
   if (!granted.isGranted) throw granted.error;
+  // The end of another call ends nothing else.
+  const other = await quotas.reserve(ADA, {
+    model: "m",
+    size: () => ({ input: 0, output: 500 }),
+    takesLess: false,
+  });
+  await quotas.settle(ADA, other.isGranted ? other.id : "", undefined);
   for (let seconds = 0; seconds < 600; seconds += 15) {
     time += 15_000;
     await vi.advanceTimersByTimeAsync(15_000);
