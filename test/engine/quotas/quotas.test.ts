@@ -193,7 +193,7 @@ test("the report contains every limit and its remainder", async () => {
   ]);
 });
 
-test("each tenant is told once that its budget is nearly used", () => {
+test("a warning that a budget is nearly used reaches each tenant once", () => {
   const told: string[] = [];
   const tell = onceAPeriod({ currency: undefined }, ({ tenant }) => void told.push(tenant));
   const budget = { limit: "tokens_per_day", of: "tenant", most: 10, used: 9, left: 1 } as const;
