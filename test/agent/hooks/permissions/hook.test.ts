@@ -16,7 +16,7 @@ import {
   ruleFor,
   sessionRules,
 } from "../../../../src/agent/hooks/permissions/stored-rules.ts";
-import type { Script } from "../../../../src/agent/models/scripted.ts";
+import { type Script, scriptedModel } from "../../../../src/agent/models/scripted.ts";
 import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
 import { sharedTick } from "../../../../src/lib/ticks.ts";
 import type { Answer } from "../../../../src/protocol/interrupt.ts";
@@ -342,6 +342,14 @@ test("rule files that were not loaded cause an error", () => {
   expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong in agents.yaml");
 });
 
+test("no one is asked about a call whose arguments cannot be read", async () => {
+  const script: Script = (_, call) => (call ? { say: "ok" } : { call: [{ tool: "book", malformed: "{" }] });
+  const hooks = [made(permissions, { options: { rules: [{ ask: "*" }] } })];
+  const { events, outcome } = await play({ script, tools: [plainTool("book")], hooks });
+  expect(dataOf(events, "on_interrupt")).toEqual([]);
+  expect(outcome.status).toBe("success");
+});
+
 describe("a user's answer for all threads", () => {
   const remembered = async (decision: "allow" | "deny") => {
     const { items } = createMemoryStores();
@@ -386,9 +394,12 @@ describe("a user's answer for all threads", () => {
       offered.push(request.tools.map(({ name }) => name));
       return { say: "ok" };
     };
-    const search = { ...plainTool("web_search"), ofProvider: true } as never;
+    const search = { ...plainTool("web_search"), ofProvider: {} };
+    const model = { ...scriptedModel(script), searches: true } as const;
+    await play({ model, tools: [search] });
+    expect(offered.splice(0)).toEqual([["web_search"]]);
     await play({
-      script,
+      model,
       tools: [...tools, search],
       hooks: [made(permissions, { options: { rules }, items })],
     });
