@@ -316,6 +316,8 @@ test("hostile bodies start nothing and break nothing", async () => {
   });
   const status = async (...args: Parameters<typeof sent>) => (await to(url, sent(...args))).status;
   expect(await status("{")).toBe(400);
+  const delivery = async () => (await ada.triggers.get("issues")).deliveries[0];
+  await expect.poll(delivery).toMatchObject({ outcome: "failed", reason: expect.stringContaining("JSON") });
   expect(await status('{"__proto__": {"issue": {"title": "polluted"}}}')).toBe(400);
   expect(await status(`${"[".repeat(100)}${"]".repeat(100)}`)).toBe(400);
   expect(await status(`[${"1,".repeat(30_000)}1]`)).toBe(413);

@@ -181,7 +181,8 @@ function refuseOn(socket: Duplex, [status, code, title, detail]: Refusal): void 
 const tooLarge = (limit: number | undefined) =>
   `The body is larger than the limit of this route${limit === undefined ? "" : `, ${limit} bytes`}.`;
 
-function fromFastify(thrown: FastifyError | Error, { routeOptions }: FastifyRequest): AppError {
+/** Returns the error for the client. Also converts the errors of Fastify's parsers. */
+export function fromFastify(thrown: FastifyError | Error, { routeOptions }: FastifyRequest): AppError {
   if (thrown instanceof AppError) return thrown;
   if (isClientDisconnect(thrown)) return new AppError("cancelled", thrown.message);
   const code = "code" in thrown ? thrown.code : undefined;

@@ -57,7 +57,10 @@ export function refuseEncoded({ headers }: FastifyRequest): void {
   );
 }
 
-/** Returns a function that parses the JSON text of a request. It throws `invalid_request` and `payload_too_large`. */
+/**
+ * Returns a function that parses the JSON text of a request. It throws `invalid_request`, `payload_too_large`, and Fastify's
+ * error for a text that is not JSON.
+ */
 export function jsonReader(
   server: JsonServer,
   maxEntries: number,

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
 import type { OpenTrigger } from "../../../engine/triggers/index.ts";
+import { fromFastify } from "../errors.ts";
 import { jsonReader, refuseEncoded } from "../json-body.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
@@ -58,7 +59,10 @@ function hookRoute(app: App, { triggers, limits }: RouteServices): void {
         headers: singleHeaders(request),
         raw,
         request_id: request.id,
-        parse: () => parsed(request, raw, readJson),
+        parse: () =>
+          parsed(request, raw, readJson).catch((error: Error) => {
+            throw fromFastify(error, request);
+          }),
       });
       return "challenge" in answer ? reply.code(200).send(answer) : reply.code(202).send(answer);
     },
