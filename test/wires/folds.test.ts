@@ -160,55 +160,69 @@ test.each(AGUI_CLIENTS)(
   },
 );
 
-test("AG-UI's client keeps a subagent's text once after another server has followed it again", async () => {
-  const path = ["call"];
-  const call = { id: "call", name: "task", args: {} };
-  const spoken = (id: string, content: string): StreamEvent[] => [
-    { event: "on_chat_model_start", name: "m", data: { message_id: id, model: "m" }, path },
-    { event: "on_chat_model_stream", data: { delta: content }, path },
-  ];
-  const whole = (id: string, content: string): StreamEvent[] => [
-    ...spoken(id, content),
-    { event: "on_chat_model_end", name: "m", data: { message_id: id, stop_reason: "end_turn" }, path },
-    {
-      event: "on_message",
-      data: { message: { id, created_at: "2026-01-01T00:00:00.000Z", role: "assistant", content } },
-      path,
-    },
-  ];
-  const following = (events: StreamEvent[]): StreamEvent[] => [
-    { event: "on_tool_start", name: "task", data: { call_id: "call", args: {} } },
-    {
-      event: "on_subagent_start",
-      data: { id: "call", call_id: "call", agent: "h", name: "h", parent: "a", thread_id: "c", run_id: "r1" },
-    },
-    ...events,
-  ];
-  const ended = (status: "interrupted" | "completed"): StreamEvent => ({
-    event: "on_subagent_end",
-    data: { id: "call", call_id: "call", status, summary: "" },
-  });
-  const events: StreamEvent[] = [
-    { event: "run_start", data: { agent: "assistant", model: "m", attempt: 1 } },
-    ...following([...whole("one", "First."), ...spoken("two", "Sec")]),
-    { event: "run_resumed", data: { attempt: 2 } },
-    { event: "message_discard", data: { message_id: "two" }, path },
-    ended("interrupted"),
-    { event: "on_tool_end", name: call.name, data: { call_id: "call", interrupted: true, duration_ms: 0 } },
-    ...following([...whole("one", "First."), ...whole("two", "Second.")]),
-    ended("completed"),
-    { event: "on_tool_end", name: call.name, data: { call_id: "call", output: "out", duration_ms: 0 } },
-    { event: "done", data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE } },
-  ];
-  const reader = { threadId: "t", runId: "r", isCurrent: true };
-  const fold = aguiEvents({ ...reader, messages: [], state: {}, showsMessages: false });
-  const agent = aguiReader(
-    HttpAgent,
-    events.flatMap((event) => fold(event, RUN)),
-  );
-  await agent.runAgent();
-  expect(agent.messages.map(({ content }) => content)).toEqual(["First.", "Second."]);
-});
+test.each(["in its middle", "at its end"])(
+  "AG-UI's client keeps a subagent's text once after another server has followed it again: %s",
+  async (moment) => {
+    const path = ["call"];
+    const call = { id: "call", name: "task", args: {} };
+    const spoken = (id: string, content: string): StreamEvent[] => [
+      { event: "on_chat_model_start", name: "m", data: { message_id: id, model: "m" }, path },
+      { event: "on_chat_model_stream", data: { delta: content }, path },
+    ];
+    const whole = (id: string, content: string): StreamEvent[] => [
+      ...spoken(id, content),
+      { event: "on_chat_model_end", name: "m", data: { message_id: id, stop_reason: "end_turn" }, path },
+      {
+        event: "on_message",
+        data: { message: { id, created_at: "2026-01-01T00:00:00.000Z", role: "assistant", content } },
+        path,
+      },
+    ];
+    const following = (events: StreamEvent[]): StreamEvent[] => [
+      { event: "on_tool_start", name: "task", data: { call_id: "call", args: {} } },
+      {
+        event: "on_subagent_start",
+        data: {
+          id: "call",
+          call_id: "call",
+          agent: "h",
+          name: "h",
+          parent: "a",
+          thread_id: "c",
+          run_id: "r1",
+        },
+      },
+      ...events,
+    ];
+    const ended = (status: "interrupted" | "completed"): StreamEvent => ({
+      event: "on_subagent_end",
+      data: { id: "call", call_id: "call", status, summary: "" },
+    });
+    const resumed: StreamEvent = { event: "run_resumed", data: { attempt: 2 } };
+    const discarded: StreamEvent = { event: "message_discard", data: { message_id: "two" }, path };
+    const firstAttempt: StreamEvent[] =
+      moment === "at its end"
+        ? [...whole("one", "First."), ...whole("two", "Second."), ended("completed"), resumed]
+        : [...whole("one", "First."), ...spoken("two", "Sec"), resumed, discarded, ended("interrupted")];
+    const events: StreamEvent[] = [
+      { event: "run_start", data: { agent: "assistant", model: "m", attempt: 1 } },
+      ...following(firstAttempt),
+      { event: "on_tool_end", name: call.name, data: { call_id: "call", interrupted: true, duration_ms: 0 } },
+      ...following([...whole("one", "First."), ...whole("two", "Second.")]),
+      ended("completed"),
+      { event: "on_tool_end", name: call.name, data: { call_id: "call", output: "out", duration_ms: 0 } },
+      { event: "done", data: { status: "success", stop_reason: "end_turn", usage: NO_USAGE } },
+    ];
+    const reader = { threadId: "t", runId: "r", isCurrent: true };
+    const fold = aguiEvents({ ...reader, messages: [], state: {}, showsMessages: false });
+    const agent = aguiReader(
+      HttpAgent,
+      events.flatMap((event) => fold(event, RUN)),
+    );
+    await agent.runAgent();
+    expect(agent.messages.map(({ content }) => content)).toEqual(["First.", "Second."]);
+  },
+);
 
 describe("the events of any run's response", () => {
   const eventsFrom = (events: readonly StreamEvent[], after?: number) => {

@@ -11,6 +11,8 @@ interface Subagent {
   /** The client's id for the subagent, which is unique within a run. */
   readonly runId: string;
   readonly threadId: string;
+  /** The id of the subagent's own run on the server. */
+  ownRun: string;
   readonly speaker: Speaker;
   readonly reader: AgentReader<AguiEvent>;
   /**
@@ -29,6 +31,8 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   const uses = new Map<string, number>();
   /** The client's ids, by subagent thread. */
   const byThread = new Map<string, string>();
+  /** The ids of the subagents' own runs that were shown to their end. */
+  const shown = new Set<string>();
   const at = (path: readonly string[]) => byPath.get(JSON.stringify(path));
 
   const newId = (id: string): string => {
@@ -37,24 +41,27 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     // A subagent's own id may already have this form.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
-  const create = (runId: string, threadId: string): Subagent => {
+  const create = (runId: string, threadId: string, ownRun: string): Subagent => {
     const whose = { subagentRunId: runId };
     const speaker = createSpeaker(whose);
     const table = isCurrent ? tableOf(speaker, whose) : activityTable(runId);
-    return { runId, threadId, speaker, reader: readSubagent(table), isSuspended: false };
+    return { runId, threadId, ownRun, speaker, reader: readSubagent(table), isSuspended: false };
   };
 
   const start = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
+    // If a process dies before it stores the result of a subagent that has ended, the next one follows the same run again.
+    if (shown.has(data.run_id)) return [];
     const suspended = at([...path, data.id]);
     if (suspended?.threadId !== data.thread_id) return [...finish(suspended), ...begin(path, data)];
     suspended.isSuspended = false;
+    suspended.ownRun = data.run_id;
     return isCurrent ? [] : [activity(suspended.runId, { status: "running" })];
   };
 
   const begin = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
-    const { id, call_id, agent, name, thread_id } = data;
+    const { id, call_id, agent, name, thread_id, run_id } = data;
     const parent = at(path);
-    const subagent = create(newId(id), thread_id);
+    const subagent = create(newId(id), thread_id, run_id);
     const { runId } = subagent;
     byThread.set(thread_id, runId);
     byPath.set(JSON.stringify([...path, id]), subagent);
@@ -75,7 +82,10 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     if (!subagent) return [];
     const { runId: subagentRunId, speaker } = subagent;
     subagent.isSuspended = status === "interrupted";
-    if (!subagent.isSuspended) byPath.delete(JSON.stringify([...path, id]));
+    if (!subagent.isSuspended) {
+      byPath.delete(JSON.stringify([...path, id]));
+      shown.add(subagent.ownRun);
+    }
     if (!isCurrent) return [activity(subagentRunId, { status, summary })];
     if (subagent.isSuspended) return speaker.close();
     if (status === "failed" || status === "cancelled")
