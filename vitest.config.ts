@@ -32,6 +32,7 @@ const alone = [
   "test/engine/runs/{executor,leases,trials}.test.ts",
   "test/engine/stores/{memory-room,postgres-processes,redis-replicas,shared-events,sqlite-checkpoints,sqlite-power-cut}.test.ts",
 ];
+const DRAWN_CASES = "test/support/drawn-cases.ts";
 const left = passedOver(process.env.TESTS);
 
 /**
@@ -41,6 +42,7 @@ const PATIENCE_MS = 300_000;
 
 export default defineConfig({
   test: {
+    setupFiles: [DRAWN_CASES],
     // The terminal's texts are compared in English, also on a German machine.
     env: { LC_ALL: "C" },
     // The reporter `flaky` tells what fails now and then from what is broken.
@@ -61,7 +63,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [...docker, ...alone, ...left],
           isolate: false,
-          setupFiles: "test/support/shared-process.ts",
+          setupFiles: [DRAWN_CASES, "test/support/shared-process.ts"],
         },
       },
       {
