@@ -37,7 +37,10 @@ const Edit = z.strictObject({
   replace: z.string(),
   /** Used instead of the group's tests. */
   tests: z.array(z.string()).min(1).optional(),
-  /** Runs only tests whose names match this pattern, for files that take long as a whole. It must occur in the tests. */
+  /**
+   * Runs only tests whose names match this pattern, for files that take long as a whole. It must match part of one name, in one
+   * of the files or in a contract.
+   */
   title: z.string().optional(),
   /** The reason why no test can kill it. */
   survives: z.string().optional(),
@@ -115,9 +118,9 @@ function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
 async function readMutants(): Promise<Mutant[]> {
   const problems: string[] = [];
   const mutants: Mutant[] = [];
-  const testSources = globSync("test/**/*.ts", { cwd: ROOT })
-    .map((path) => readFileSync(join(ROOT, path), "utf8"))
-    .join("\n");
+  const contracts = globSync("test/contracts/**/*.ts", { cwd: ROOT });
+  const isNamed = (title: string, tests: readonly string[]) =>
+    [...tests, ...contracts].some((path) => new RegExp(title).test(readFileSync(join(ROOT, path), "utf8")));
   for (const name of (await readdir(LISTS)).sort()) {
     const checked = check(z.array(Group), parse(await readFile(join(LISTS, name), "utf8")));
     if ("faults" in checked) {
@@ -127,7 +130,7 @@ async function readMutants(): Promise<Mutant[]> {
     for (const { file, tests, edits } of checked.value) {
       const text = await readFile(join(ROOT, file), "utf8");
       for (const edit of edits) {
-        if (edit.title !== undefined && !new RegExp(edit.title).test(testSources))
+        if (edit.title !== undefined && !isNamed(edit.title, edit.tests ?? tests))
           problems.push(
             `script/mutants/${name}: ${file}: no test is named \`${edit.title}\` (${edit.promise}).`,
           );

@@ -314,7 +314,7 @@ test("a call that needs more rights asks for them, and the new consent includes 
   expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
 });
 
-test("a call that still lacks rights after a new consent fails, and is not made again", async () => {
+test("a call that still lacks rights after a new consent fails, and asks no one again", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);
   const ada = as("ada");
@@ -326,4 +326,5 @@ test("a call that still lacks rights after a new consent fails, and is not made 
   parts.calendar.state.needs = { list: "calendar.all" };
   await connectAt(asked?.url ?? "");
   await expect.poll(() => ada.messages()).toContain("does not have enough rights");
+  expect(await ada.interrupts()).toEqual([]);
 });

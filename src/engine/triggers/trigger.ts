@@ -84,7 +84,7 @@ export interface Trigger extends Omit<TriggerSpec, "secret"> {
   readonly missing_since?: number;
   /** The reason why the server paused the trigger. */
   readonly paused_reason?: PauseReason;
-  /** The id of the API key that created the trigger. Its runs start with this key. */
+  /** The id of the API key with which the trigger was last sent. Its runs start with this key. */
   readonly api_key?: string;
   readonly created_at: string;
   readonly updated_at: string;

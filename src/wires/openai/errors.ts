@@ -37,7 +37,7 @@ export const ERRORS: WireErrors = {
   noRoute,
 };
 
-/** Returns the field that was refused, as OpenAI writes it, for example `input[0].content`, or null. */
+/** Returns the refused field as OpenAI writes it, for example `input[0].content`, or null. A key of digits is written as a position. */
 function paramOf(details: RefusalBody["details"]): string | null {
   if (typeof details?.param === "string") return details.param;
   const [issue] = Array.isArray(details?.issues) ? details.issues : [];

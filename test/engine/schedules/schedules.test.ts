@@ -221,13 +221,13 @@ test("with `overlap: queue`, a limit that refuses for longer than until the next
     if (Date.now() < START + 150_000) throw new AppError("limit_exceeded", "Too many runs.");
     return DEFINITION;
   };
-  const { put, get } = await open({ engine: { agents: { find } } });
+  const { stores, put, get } = await open({ engine: { agents: { find } } });
   await put("minutely", { cron: "* * * * *", overlap: "queue" });
   await until(async () => {
     vi.setSystemTime(Date.now() + 2_000);
     return (await get("minutely")).last_run;
   });
-  expect((await get("minutely")).last_run?.scheduled_for).toBe("2026-05-04T09:00:00.000Z");
+  expect((await runsOf(stores, "minutely")).map(slotOf)[0]).toBe("2026-05-04T09:00:00.000Z");
 });
 
 /** A tool that waits until the test says so. */
@@ -320,7 +320,7 @@ test.each([
     await until(async () => (await get("mine")).status === "paused");
     expect((await get("mine")).pause).toMatchObject({
       reason: "credentials_ended",
-      message: `The API key \`key_1\`, with which the schedule was created, ${how}.`,
+      message: `The API key \`key_1\` of the schedule ${how}.`,
     });
     expect(paused).toEqual(["mine credentials_ended"]);
     expect(await runsOf(stores, "mine")).toEqual([]);

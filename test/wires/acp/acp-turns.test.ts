@@ -23,10 +23,11 @@ describe("an editor", () => {
   });
 
   test("cancels a prompt whose run has not started yet", async () => {
-    const { agent, say, sessionId } = await opened([{ say: "word ".repeat(1000), delay_ms: 20 }]);
+    const { url, agent, say, sessionId } = await opened([{ say: "word ".repeat(1000), delay_ms: 20 }]);
     const prompt = say(sessionId, "go");
     await agent.notify(methods.agent.session.cancel, { sessionId });
     expect(await prompt).toEqual({ stopReason: "cancelled" });
+    expect(await statusesOf(url, sessionId)).toEqual(["cancelled"]);
   });
 
   test("cancels a prompt that waits for a slot on the server", async () => {
