@@ -213,7 +213,10 @@ test("an agent's schedule is paused once the key of its run is revoked, and a we
     later(60_000);
     return (await clientOf(other.key).schedules.list()).items;
   };
-  await expect.poll(schedules).toMatchObject([{ status: "paused", pause: { reason: "credentials_ended" } }]);
+  const message = `The API key \`${own.id}\` was revoked.`;
+  await expect
+    .poll(schedules)
+    .toMatchObject([{ status: "paused", pause: { reason: "credentials_ended", message } }]);
   const [{ id } = { id: "" }] = await schedules();
   const data = { schedule_id: id, agent: "assistant", reason: "credentials_ended", user: "ada" };
   await expect

@@ -295,9 +295,10 @@ test("a user who cannot start runs does not delay the other users of a tenant's 
   await expect.poll(() => ada.messages()).toContain("the calendar of ada");
 });
 
-test("a call that needs more rights asks for them, and the new consent includes the old ones", async () => {
+/** Runs a call that needs more rights than its connection has. `challenge` is part of the server's refusal. */
+async function withoutRights(challenge = "") {
   const parts = await deployment();
-  parts.calendar.state.challenge = ', scope="calendar"';
+  parts.calendar.state.challenge = challenge;
   const { as } = await serve(parts);
   const ada = as("ada");
   await connectAt(await ada.address());
@@ -305,25 +306,23 @@ test("a call that needs more rights asks for them, and the new consent includes 
   parts.calendar.state.needs = { list: "calendar.write" };
   await ada.run("look");
   const [asked] = await ada.interrupts();
+  return { ...parts, ada, asked };
+}
+
+test("a call that needs more rights asks for them, and the new consent includes the old ones", async () => {
+  const { calendar, ada, asked } = await withoutRights(', scope="calendar"');
   expect(asked).toMatchObject({ kind: "connect", name: "mcp__calendar__list" });
   expect(asked?.prompt).toContain("requires more rights");
   const { address } = await proceed(asked?.url ?? "", newBrowser());
   expect(new URL(address ?? "").searchParams.get("scope")).toBe("calendar calendar.write offline_access");
   expect((await connectAt(asked?.url ?? "")).status).toBe(200);
   await expect.poll(() => ada.messages()).toContain("the calendar of ada");
-  expect(parts.calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
+  expect(calendar.calls).toEqual([{ user: "ada", tool: "list" }]);
 });
 
 test("a call that still lacks rights after a new consent fails, and asks no one again", async () => {
-  const parts = await deployment();
-  const { as } = await serve(parts);
-  const ada = as("ada");
-  await connectAt(await ada.address());
-  await expect.poll(async () => (await ada.client.agents.tools("assistant")).length).toBe(3);
-  parts.calendar.state.needs = { list: "calendar.write" };
-  await ada.run("look");
-  const [asked] = await ada.interrupts();
-  parts.calendar.state.needs = { list: "calendar.all" };
+  const { calendar, ada, asked } = await withoutRights();
+  calendar.state.needs = { list: "calendar.all" };
   await connectAt(asked?.url ?? "");
   await expect.poll(() => ada.messages()).toContain("does not have enough rights");
   expect(await ada.interrupts()).toEqual([]);

@@ -400,7 +400,7 @@ test("a trigger is paused, with the reason, if its key is revoked", async () => 
     paused: true,
     paused_reason: {
       code: "credentials_revoked",
-      message: `The API key \`${id}\` of the trigger was revoked.`,
+      message: `The API key \`${id}\` was revoked.`,
     },
   });
 

@@ -5,7 +5,6 @@ import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Runs } from "../runs/executor.ts";
-import { keyEndMessage } from "../runs/key-end.ts";
 import { type RunCommand, startRun } from "../runs/start.ts";
 import {
   iso,
@@ -79,10 +78,8 @@ export async function choose(
   { next, now }: { readonly next: number; readonly now: number },
 ): Promise<ChosenSlot | NextRecord> {
   const { spec, retry, api_key } = record;
-  if (api_key !== undefined) {
-    const end = await services.endOfKey(api_key);
-    if (end) return paused(record, "credentials_ended", keyEndMessage("schedule", api_key, end), now);
-  }
+  const ended = api_key === undefined ? undefined : await services.endOfKey(api_key);
+  if (ended) return paused(record, "credentials_ended", ended.message, now);
   if (retry?.cause === "starting") return { start: next, done: next };
   const { start, done } = dueSlot(spec, spec.catch_up, { next, now, isRetried: retry !== undefined });
   if (start === undefined)

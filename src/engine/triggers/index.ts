@@ -11,7 +11,6 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
-import { keyEndMessage } from "../runs/key-end.ts";
 import { startRun } from "../runs/start.ts";
 import { withdrawRun } from "../runs/withdraw.ts";
 import { createDeliveryLog, type DeliveryLog } from "./delivery-log.ts";
@@ -202,11 +201,9 @@ async function unfitness(
   endOfKey: TriggerServices["endOfKey"],
   { agent, api_key }: Trigger,
 ): Promise<Omit<PauseReason, "at"> | undefined> {
-  if (api_key !== undefined) {
-    const end = await endOfKey(api_key);
-    if (end?.code === "credentials_revoked" || end?.code === "credentials_expired")
-      return { code: end.code, message: keyEndMessage("trigger", api_key, end) };
-  }
+  const end = api_key === undefined ? undefined : await endOfKey(api_key);
+  if (end?.code === "credentials_revoked" || end?.code === "credentials_expired")
+    return { code: end.code, message: end.message };
   try {
     agents.find(agent);
     return undefined;

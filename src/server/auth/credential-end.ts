@@ -15,6 +15,8 @@ export interface Credentials {
    * it is valid. Rethrows errors from the key store.
    */
   endOf(credential: Credential): Promise<AppError | undefined>;
+  /** Like `endOf`, for work that a key starts without a request, such as a schedule's run. The reason names the key. */
+  endOfKey(api_key: string): Promise<AppError | undefined>;
   /** Calls `onEnd` once, within five seconds of the end. Returns a function that stops the watch. */
   watch(credential: Credential, onEnd: (reason: AppError) => void): () => void;
 }
@@ -88,6 +90,11 @@ export function createCredentials(
 
   return {
     endOf,
+    async endOfKey(api_key) {
+      const end = await endOf({ api_key });
+      const how = hasCode(end, "credentials_revoked") ? "was revoked" : "has expired";
+      return end && new AppError(end.code, `The API key \`${api_key}\` ${how}.`);
+    },
     watch({ api_key, expires_at }, onEnd) {
       if (api_key === undefined && expires_at === undefined) return () => {};
       const watch = { expires_at, onEnd };

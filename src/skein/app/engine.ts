@@ -82,7 +82,7 @@ export async function openEngine(config: ServerConfig, parts: EngineParts): Prom
 /** Reports the end of a key only if it was revoked; its runs continue after it expires. */
 function startingKeys(credentials: Credentials): StartingKeys {
   return {
-    isRevoked: async (api_key) => hasCode(await credentials.endOf({ api_key }), "credentials_revoked"),
+    isRevoked: async (api_key) => hasCode(await credentials.endOfKey(api_key), "credentials_revoked"),
     watch: (api_key, onRevoked) =>
       credentials.watch({ api_key }, (reason) => {
         if (hasCode(reason, "credentials_revoked")) onRevoked();

@@ -85,7 +85,7 @@ const schedulesOf = (
 ) =>
   createSchedules({
     ...{ documents: stores.documents, runs, logger, perUser: limits.schedules },
-    endOfKey: (api_key) => credentials.endOf({ api_key }),
+    endOfKey: credentials.endOfKey,
     announce: (owner, thread_id) => temporaryThreads.announce(owner, thread_id, true),
     onStarted: ({ tenant, user }, id, run) =>
       audit.record({
@@ -122,7 +122,7 @@ const triggersOf = (
 ) =>
   createTriggers({
     ...{ documents, runs, quotas, logger },
-    endOfKey: (api_key) => credentials.endOf({ api_key }),
+    endOfKey: credentials.endOfKey,
     publicUrl: public_url,
     onDelivery({ tenant, user }, id, { outcome, run_id, request_id }) {
       if (outcome !== "started" && outcome !== "refused" && outcome !== "failed") return;

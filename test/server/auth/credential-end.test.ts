@@ -22,6 +22,18 @@ test("a key is looked up once for everything that it opened, until the last of i
   expect(asked).toBe(2);
 });
 
+test.each([
+  [REVOKED, "credentials_revoked", "The API key `key` was revoked."],
+  [
+    { ...KEY, expires_at: "2026-11-21T11:00:00.000Z" },
+    "credentials_expired",
+    "The API key `key` has expired.",
+  ],
+])("work without a request learns which key has ended", async (key, code, message) => {
+  const credentials = createCredentials(async () => key, { warn() {} });
+  expect(await credentials.endOfKey("key")).toMatchObject({ code, message });
+});
+
 test("while the key store fails, nothing is ended, and the log reports it once", async () => {
   let asked = 0;
   const log: unknown[] = [];
