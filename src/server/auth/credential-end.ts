@@ -90,11 +90,7 @@ export function createCredentials(
 
   return {
     endOf,
-    async endOfKey(api_key) {
-      const end = await endOf({ api_key });
-      const how = hasCode(end, "credentials_revoked") ? "was revoked" : "has expired";
-      return end && new AppError(end.code, `The API key \`${api_key}\` ${how}.`);
-    },
+    endOfKey: async (api_key) => naming(api_key, await endOf({ api_key })),
     watch({ api_key, expires_at }, onEnd) {
       if (api_key === undefined && expires_at === undefined) return () => {};
       const watch = { expires_at, onEnd };
@@ -117,6 +113,12 @@ async function endNow(
   const key = await findKey(api_key);
   if (!key || key.revoked_at !== undefined) return revoked();
   return isOver(key, now()) ? expired() : undefined;
+}
+
+/** Returns the same reason, with a message that names the key instead of a request. */
+function naming(api_key: string, end: AppError | undefined): AppError | undefined {
+  const how = hasCode(end, "credentials_revoked") ? "was revoked" : "has expired";
+  return end && new AppError(end.code, `The API key \`${api_key}\` ${how}.`);
 }
 
 const hasExpired = (expires_at: number | undefined, time: number) =>
