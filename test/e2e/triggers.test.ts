@@ -120,6 +120,7 @@ test("an invalid delivery is refused without details about the trigger", async (
   expect(paused.status).toBe(404);
   const plain = async (response: Response) => (await response.text()).replace(/req_\w+|\/hooks\/\w+/g, "");
   expect(await plain(paused)).toBe(await plain(missing));
+  for (const sent of refusals) expect((await to(url, sent)).status).toBe(404);
   await ada.triggers.put("issues", GITHUB);
   expect((await to(url, good)).status).toBe(202);
 });
