@@ -19,7 +19,7 @@ export interface Tree {
   readonly runner: ChildProcess;
 }
 
-/** Copies the project's files, as listed by git, with their current content. */
+/** Copies the project's files, as listed by git, with their current content, and builds the page. */
 export async function makeTree(): Promise<Tree> {
   const folder = await mkdtemp(join(tmpdir(), "skein-mutants-"));
   const options = { cwd: ROOT, encoding: "utf8" } as const;
@@ -27,6 +27,7 @@ export async function makeTree(): Promise<Tree> {
   for (const each of new Set(files.map(dirname))) await mkdir(join(folder, each), { recursive: true });
   for (const file of files) await cp(join(ROOT, file), join(folder, file), { verbatimSymlinks: true });
   await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  buildPage(folder);
   const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, ".compiled") };
   const runner = fork("script/mutant-tests.ts", {
     cwd: folder,
@@ -38,6 +39,11 @@ export async function makeTree(): Promise<Tree> {
   if ((await messageOf(runner, START_MS)) === "hung")
     throw new Error(`The process that runs the tests has not started within ${START_MS / 1000} seconds.`);
   return { folder, runner };
+}
+
+/** Builds the page of a copy from its current sources. Tests in a browser use what is built. */
+export function buildPage(folder: string): void {
+  execFileSync(process.execPath, ["script/page.ts"], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
 }
 
 export async function removeTree({ folder, runner }: Tree): Promise<void> {

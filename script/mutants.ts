@@ -14,7 +14,7 @@ import { z } from "zod";
 import { check, sentence } from "../src/lib/check.ts";
 import { numberOfCommit } from "./commit-number.ts";
 import type { Failure } from "./mutant-tests.ts";
-import { makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.ts";
+import { buildPage, makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.ts";
 
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
@@ -187,7 +187,12 @@ async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | "hung" | un
   const { file, tests, title, text } = mutant;
   const changed = join(tree.folder, file);
   const original = await readFile(changed, "utf8");
-  await writeFile(changed, text);
+  const isInBrowser = tests.some((test) => test.startsWith("test/page/"));
+  const write = async (source: string) => {
+    await writeFile(changed, source);
+    if (isInBrowser) buildPage(tree.folder);
+  };
+  await write(text);
   try {
     const order = { files: tests, changed, bail: true, ...(title === undefined ? {} : { title }) };
     const told = await runTests(tree, order);
@@ -198,7 +203,7 @@ async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | "hung" | un
   } catch (error) {
     throw new Error(`${placeOf(mutant)} (${mutant.promise}): ${(error as Error).message}`);
   } finally {
-    await writeFile(changed, original);
+    await write(original);
   }
 }
 
