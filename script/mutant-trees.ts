@@ -41,7 +41,7 @@ export async function makeTree(): Promise<Tree> {
   return { folder, runner };
 }
 
-/** Builds the page of a copy from its current sources. Tests in a browser use what is built. */
+/** Builds the page of a copy from its current sources. Tests in a browser open the built page. */
 export function buildPage(folder: string): void {
   execFileSync(process.execPath, ["script/page.ts"], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
 }
