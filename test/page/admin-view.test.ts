@@ -39,7 +39,7 @@ async function opened(url: string, user: ReturnType<typeof headersOf>) {
   await tab.page.setExtraHTTPHeaders(user);
   await tab.page.reload();
   await tab.page.getByRole("navigation", { name: "Skein" }).waitFor();
-  tab.errors.splice(0);
+  tab.allowErrors("401");
   return tab;
 }
 
@@ -94,11 +94,11 @@ test("an admin creates a key for a user, sees it once, and revokes it", async ()
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
   });
-  const { page, errors, go } = await seen(url);
+  const { page, allowErrors, go } = await seen(url);
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
-  errors.splice(0);
+  allowErrors("401");
   await go("#/admin/keys", "Create key");
   await page.getByLabel("User").fill("ada");
   await page.getByLabel("Purpose").fill("Laptop");

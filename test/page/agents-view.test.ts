@@ -20,11 +20,9 @@ async function opened(hash: string, text: string) {
   };
 }
 
-const refused = (errors: string[]) => errors.splice(0).every((error) => error.includes("400"));
-
 describe("an agent on the page", () => {
   test("accepts a user's options of a hook, and shows errors at the field", async () => {
-    const { page, url, field, errors } = await opened("#/agents/assistant", "Your changes");
+    const { page, url, field, allowErrors } = await opened("#/agents/assistant", "Your changes");
     const saved = async () => (await json(`${url}/agents/assistant/overrides`)).hooks;
     await page.locator("summary", { hasText: "summarization" }).click();
     const form = page.locator("details[open]");
@@ -33,7 +31,7 @@ describe("an agent on the page", () => {
     await form.getByRole("button", { name: "Save" }).click();
     await form.getByRole("alert").filter({ hasText: "must be at most 1" }).waitFor();
     await expect.poll(() => field("trigger").getAttribute("aria-invalid")).toBe("true");
-    expect(refused(errors)).toBe(true);
+    allowErrors("400");
 
     await field("trigger").fill("0.5");
     await form.getByRole("button", { name: "Save" }).click();
@@ -114,14 +112,14 @@ describe("an agent can be read and tried", () => {
 
 describe("tools and permissions on the page", () => {
   test("a tool is registered, its secret shown once, and deleted", async () => {
-    const { page, url, button, field, errors } = await opened("#/tools", "Registered tools");
+    const { page, url, button, field, allowErrors } = await opened("#/tools", "Registered tools");
     await button("+ Register a tool").click();
     await field("name (required)").fill("no name!");
     await field("description (required)").fill("Finds an order");
     await field("callback_url (required)").fill("https://example.com/orders");
     await button("Register").click();
     await page.locator('[aria-invalid="true"]').waitFor();
-    expect(refused(errors)).toBe(true);
+    allowErrors("400");
     await field("name (required)").fill("find_order");
     await field("headers").fill("x-key: secret");
     await button("Register").click();

@@ -36,22 +36,22 @@ test("the form for a key is in the middle, has the focus, and explains where key
     expect([width, Math.abs((left ?? 0) - (right ?? 0)) <= 1]).toEqual([width, true]);
     expect([width, (top ?? 0) > 50 && (bottom ?? 0) > 50]).toEqual([width, true]);
   }
-  expect(tab.errors.splice(0).join()).toContain("401");
+  tab.allowErrors("401");
 });
 
 test("the operator's message to people who sign in is shown there, as text", async () => {
   const note = "Keys: ask <b>Ada</b>, room 12.\nhttps://wiki.example/\u202ekeys";
   const { url } = await startServer({ config: { auth: { scheme: "api_key", note } } });
-  const { page, errors } = await seen(url);
+  const { page, allowErrors } = await seen(url);
   await page.getByText("Keys: ask <b>Ada</b>, room 12.").waitFor();
   await page.getByText("https://wiki.example/⟨U+202E⟩keys").waitFor();
-  expect(errors.splice(0).join()).toContain("401");
+  allowErrors("401");
 });
 
 describe("a new conversation", () => {
   test("begins with an empty, focused field, and offers the agent's suggestions", async () => {
     const { url } = await startServer({ agents: AGENTS });
-    const { page, errors } = await seen(url);
+    const { page } = await seen(url);
     const field = page.getByLabel("Message", { exact: true });
     await page.getByRole("button", { name: "What can you do?" }).waitFor();
     expect([await field.inputValue(), await focused(page)]).toEqual(["", "Message"]);
@@ -66,7 +66,6 @@ describe("a new conversation", () => {
     await page.getByRole("heading", { name: "New conversation" }).click();
     await page.keyboard.press("n");
     await expect.poll(() => focused(page)).toBe("Message");
-    expect(errors).toEqual([]);
   });
 
   test("keeps its field visible at each width", async () => {

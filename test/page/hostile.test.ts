@@ -106,7 +106,8 @@ describe("text from a model, a tool or a web page", () => {
       expect([hash, await tab.harm()]).toEqual([hash, []]);
     }
     await tab.screenshot("page-hostile");
-    tab.errors.length = 0;
+    // Some of these agents and runs cannot exist.
+    tab.allowErrors("400", "404");
   });
 
   test("is shown as text even while it is streamed, cut at any position", async () => {

@@ -42,7 +42,7 @@ describe("an answer in progress", () => {
   test("starts over, once, if the server is killed and restarted", async () => {
     const script = JSON.stringify([SLOWLY]);
     const server = await serveWith({ store: "sqlite" }, { script });
-    const { page, errors } = await seen(server.url);
+    const { page, allowErrors } = await seen(server.url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     server.child.kill("SIGKILL");
@@ -53,7 +53,7 @@ describe("an answer in progress", () => {
     await sees(page, "Done");
     // The server that was started last is stopped first.
     await page.close();
-    expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
+    allowErrors("net::ERR_");
   });
 
   test("is shown in eight tabs at once, one of which is visible", async () => {
@@ -92,12 +92,12 @@ needing(redis, "redis-server").test(
   async () => {
     if (!redis) throw new Error("The test has not asked for Redis.");
     const deployment = await onReplicas(redis)({ script: [SLOWLY] });
-    const { page, errors } = await seen(deployment.url);
+    const { page, allowErrors } = await seen(deployment.url);
     deployment.cut("reset", { number: 2, bytes: 1500 });
     await says(page, "Tell me.");
     await showsAll(page);
     expect(deployment.cuts()).toBeGreaterThan(0);
-    expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
+    allowErrors("net::ERR_");
   },
 );
 
@@ -125,7 +125,7 @@ test("a person with only the scope `read` finds no control that writes", async (
     },
     body: JSON.stringify({ input: "Go." }),
   });
-  const { page, errors, go } = await seen(server.url);
+  const { page, allowErrors, go } = await seen(server.url);
   await page.getByLabel("API key").fill(reader);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
@@ -140,5 +140,5 @@ test("a person with only the scope `read` finds no control that writes", async (
     await expect.poll(() => page.getByRole("button", { name }).count(), { message: name }).toBe(0);
   await expect.poll(() => page.getByRole("link", { name: "New conversation" }).count()).toBe(0);
   await expect.poll(() => page.getByLabel("Message", { exact: true }).count()).toBe(0);
-  expect(errors.splice(0).filter((error) => !error.includes("401"))).toEqual([]);
+  allowErrors("401");
 });

@@ -34,8 +34,11 @@ export interface TabOptions {
 
 export interface Tab {
   readonly page: Page;
-  /** What the page threw or logged as an error. A test takes out what it expects: what is left at its end fails it. */
-  readonly errors: string[];
+  /**
+   * Allows errors that contain one of the texts, from the beginning of the test to its end. Any other error that the page throws or logs
+   * fails the test: the browser logs some only after the page shows their effect.
+   */
+  allowErrors(...texts: string[]): void;
   /** With `SCREENSHOTS=true`, writes a screenshot of the whole page to `screenshots/`, for people to look at. */
   screenshot(name: string): Promise<void>;
   look(look: Look): Promise<void>;
@@ -99,21 +102,23 @@ export async function openTab(url: string, { ownContext = false, before }: TabOp
   const context = await (ownContext ? newContext() : sharedContext());
   const page = await context.newPage();
   const errors: string[] = [];
+  const allowed: string[] = [];
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
     if (message.type() === "error") errors.push(message.text());
   });
   onTestFinished(async ({ task }) => {
     // What a failed test has left is not known.
-    if (ownContext || errors.length > 0 || task.result?.state === "fail") await context.close();
+    const unexpected = errors.filter((error) => !allowed.some((text) => error.includes(text)));
+    if (ownContext || unexpected.length > 0 || task.result?.state === "fail") await context.close();
     else await release(context, new URL(url).origin);
-    expect(errors, `errors of the page: ${errors.join("; ")}`).toEqual([]);
+    expect(unexpected, `errors of the page: ${unexpected.join("; ")}`).toEqual([]);
   });
   await before?.(page);
   await page.goto(url);
   return {
     page,
-    errors,
+    allowErrors: (...texts) => void allowed.push(...texts),
     async screenshot(name) {
       if (process.env.SCREENSHOTS !== "true") return;
       await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
