@@ -333,7 +333,10 @@ test("a schedule that is paused because its key was revoked is recorded, and a w
 test("with `audit.otlp`, a collector receives each entry as a log record, even the last before the server stops", async () => {
   const collector = await startCollector();
   const { url, app } = await traced(collector.url, {
-    config: { ...BEHIND_GATEWAY, audit: { otlp: true } },
+    config: {
+      auth: { ...BEHIND_GATEWAY.auth, external_operators: true },
+      audit: { otlp: true },
+    },
   });
   const ada = createClient({ baseUrl: url, headers: ADA });
   await fetch(`${url}/threads/t`, { method: "DELETE", headers: ADA });
@@ -342,13 +345,16 @@ test("with `audit.otlp`, a collector receives each entry as a log record, even t
     .poll(async () => (await fetch(`${url}/metrics`, { headers: ADMIN })).text())
     .toContain('skein_audit_records_total{outcome="sent"} 1');
   await ada.threads.create({ id: "t" });
+  await createClient({ baseUrl: url, headers: OPERATOR }).admin.deleteUser({ tenant: "acme", user: "ada" });
   await app.close();
   expect(collector.faults).toEqual([]);
   expect(collector.records.map(({ body, severity }) => [body, severity])).toEqual([
     ["thread.delete", "WARN"],
     ["thread.create", "INFO"],
+    ["user.delete", "INFO"],
   ]);
-  const [refused] = collector.records;
+  const [refused, , deleted] = collector.records;
+  expect(deleted?.attributes).toMatchObject({ "skein.tenant": "acme", "skein.audit.actor.tenant": "house" });
   expect(refused).toMatchObject({ name: "skein.audit", resource: { "service.name": "skein" } });
   expect(refused?.attributes).toEqual({
     "skein.audit.id": expect.stringMatching(/^aud_/),

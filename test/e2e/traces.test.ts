@@ -127,6 +127,17 @@ agents:
   expect(failed.named("invoke_agent assistant")).toMatchObject(failure);
 });
 
+test("a run that a limit ends is a span with the limit as its error", async () => {
+  const { named } = await spansOf({
+    agents: `agents: { assistant: { model: "scripted:test", max_iterations: 1 } }`,
+    script: () => ({ call: [{ tool: "ls" }] }),
+  });
+  expect(named("invoke_agent assistant")).toMatchObject({
+    status: { code: 2, message: "max_iterations" },
+    attributes: { "error.type": "max_iterations" },
+  });
+});
+
 test("a model call that is cancelled before its retry is a span with its error", async () => {
   const collector = await startCollector();
   const script = [{ fail: { code: "model_overloaded", retry_after_ms: 50_000 } }];

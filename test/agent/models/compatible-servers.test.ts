@@ -202,6 +202,19 @@ describe("a reply", () => {
     expect(reply).toMatchObject({ content: "Hello there", reasoning: [{ text: "Hm." }] });
   });
 
+  test.each([
+    ["thoughts only in its total", { total_tokens: 150 }, 50],
+    ["the cache once more in its total", { total_tokens: 180 }, 20],
+    ["no total", {}, 20],
+  ])("can count %s", (_, total, output) => {
+    const reader = openaiReply();
+    const prompt_tokens_details = { cached_tokens: 60 };
+    const usage = { prompt_tokens: 100, completion_tokens: 20, prompt_tokens_details, ...total };
+    reader.take({ choices: [{ delta: { content: "Hi" }, finish_reason: "stop" }], usage }, []);
+    reader.close();
+    expect(reader.finish([]).usage).toMatchObject({ input_tokens: 100, output_tokens: output });
+  });
+
   test("can be a refusal in a separate field", () => {
     expect(heard([{ refusal: "I cannot " }, { refusal: "do that." }])).toMatchObject({
       content: "I cannot do that.",

@@ -138,7 +138,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     const { server, tab, chat } = await open({ config: { cors: { origins: ["https://app.example"] } } });
     await chat.say("Let me in.");
     await expect.poll(() => chat.error()).toContain("fetch");
-    tab.allowErrors("blocked by CORS policy", "net::ERR_FAILED");
+    tab.allowErrors("blocked by CORS policy", "net::ERR_FAILED", "Failed to fetch");
     expect(await (await fetch(`${server.url}/threads`)).json()).toMatchObject({ items: [] });
   });
 }

@@ -54,7 +54,7 @@ agents:
 `;
 const FILES = {
   "plugin.ts": PLUGIN,
-  "word.ts": "export const word: string = 'rolled';\n",
+  "word.ts": "console.log('the word is loaded');\nexport const word: string = 'rolled';\n",
   "agents.yaml": AGENTS,
   "node_modules/own-package/package.json":
     '{ "name": "own-package", "type": "module", "exports": { "import": "./main.js" } }',
@@ -143,6 +143,12 @@ test("a changed plugin is loaded again with the files that it imports; a broken 
   const text = async () => (await said(url, "ok", crypto.randomUUID())).text;
   expect(await text()).toBe("m1: rolled 20 seen");
 
+  await save("agents.yaml", AGENTS.replace("text: seen", "text: noticed"));
+  await expect.poll(text).toBe("m1: rolled 20 noticed");
+  expect(output().match(/the word is loaded/g)).toHaveLength(1);
+  await save("agents.yaml", AGENTS);
+  await expect.poll(text).toBe("m1: rolled 20 seen");
+
   await write("word.ts", "export const word: string = ;\n");
   await expect.poll(output).toMatch(/\.\/word\.ts:1:29: SyntaxError: Expression expected/);
   expect(await text()).toBe("m1: rolled 20 seen");
@@ -156,6 +162,16 @@ test("a changed plugin is loaded again with the files that it imports; a broken 
   await expect.poll(output).toMatch(/\.\/plugin\.ts:3:22: there is no file `\.\/later\/word\.ts`/);
   await save("later/word.ts", "export const word = 'lobbed';\n");
   await expect.poll(text).toBe("m1: lobbed 20 seen");
+
+  // The cause of a failure may lie outside the files that the plugin imports.
+  const dependent = waiting.replace("${word} $", "${word} again $");
+  await save(
+    "plugin.ts",
+    `import { existsSync } from "node:fs";\nif (!existsSync(new URL("./ready", import.meta.url))) throw new Error("the service is away");\n${dependent}`,
+  );
+  await expect.poll(output).toMatch(/the service is away/);
+  await save("ready", "");
+  await expect.poll(text).toBe("m1: lobbed again 20 seen");
 
   await save("plugin.ts", PLUGIN.replace('"roll_dice",\n', '"throw_dice",\n'));
   await expect.poll(async () => (await agentAt(url)).tools).not.toContain("roll_dice");

@@ -93,6 +93,11 @@ const BROKEN: readonly (readonly [file: string, text: string, said: string])[] =
     plugin("backend", "backends: { mine: { options: z.string(), create: () => ({}) } }"),
     "./backend.ts: backends.mine.options: must be a `z.object`",
   ],
+  [
+    "both.ts",
+    plugin("both", `hooks: [{ hook: ${hook("twice_placed")}, before: "retry", after: "retry" }]`),
+    "./both.ts: hooks[0]: must have `before` or `after`: the name of another hook",
+  ],
 ];
 
 test("every fault in every plugin is reported with its location", async () => {
@@ -126,6 +131,17 @@ test("every fault in every plugin is reported with its location", async () => {
     expect.stringMatching(/^cannot find the package `nowhere` from \S+; install it there$/),
   ]);
   expect(lines.at(-1)).toMatch(/^\d+ problems$/);
+});
+
+test("plugins whose paths are equal in two folders are two plugins", async () => {
+  const { check, dir } = await project({
+    "own.ts": plugin("operators", `tools: [${tool("first")}]`),
+    "server.yaml": "plugins: [./own.ts]\n",
+    "team/own.ts": plugin("teams", `tools: [${tool("second")}]`),
+    "team/agents.yaml": "plugins: [./own.ts]\nagents: { a: { tools: [first, second] } }\n",
+  });
+  const checked = await check({ AGENTS_FILE: join(dir, "team/agents.yaml") });
+  expect(checked).toEqual({ code: 0, lines: ["ok: 1 agent"] });
 });
 
 test("plugins in server.yaml are checked together with those of the agents, and so is their scheme", async () => {

@@ -71,6 +71,16 @@ describe("an editor", () => {
     expect(await say(sessionId, "again")).toEqual({ stopReason: "max_tokens" });
   });
 
+  test.each([
+    ["hooks: { budgets: { tokens: 1 } }", "max_tokens"],
+    ["max_iterations: 1", "max_turn_requests"],
+  ])("learns that a turn ended at %s", async (limit, stopReason) => {
+    const agents = `agents: { assistant: { model: "scripted:test", ${limit} } }`;
+    const { url } = await startServer({ script: () => ({ call: [{ tool: "ls" }] }), agents });
+    const { open, say } = await editor(url);
+    expect(await say(await open(), "go")).toEqual({ stopReason });
+  });
+
   test("continues a turn whose tool delivers its result later", async () => {
     const tool = await callbackTool(accept);
     const port = await freePort();
