@@ -1,4 +1,5 @@
-import { appendFile, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { appendFile, mkdir, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { watchFiles } from "../../src/lib/watch-files.ts";
@@ -29,21 +30,22 @@ async function watched(
 }
 
 describe("a change is reported", () => {
-  test.each<[string, (dir: string) => Promise<unknown>]>([
-    ["when a file is written in place", (dir) => appendFile(join(dir, "a"), "more")],
-    ["when it is written with as many characters", (dir) => writeFile(join(dir, "a"), "x")],
+  // Each is complete before the next look: what takes longer than files have to settle is two changes.
+  test.each<[string, (dir: string) => void]>([
+    ["when a file is written in place", (dir) => appendFileSync(join(dir, "a"), "more")],
+    ["when it is written with as many characters", (dir) => writeFileSync(join(dir, "a"), "x")],
     [
       "when another file takes its name",
-      async (dir) => {
-        await writeFile(join(dir, "new"), "a");
-        await rename(join(dir, "new"), join(dir, "a"));
+      (dir) => {
+        writeFileSync(join(dir, "new"), "a");
+        renameSync(join(dir, "new"), join(dir, "a"));
       },
     ],
-    ["when it goes", (dir) => rm(join(dir, "b"))],
+    ["when it goes", (dir) => rmSync(join(dir, "b"))],
   ])("%s, once", async (_, change) => {
     const { dir, changes, further } = await watched();
     expect(changes()).toBe(0);
-    await change(dir);
+    change(dir);
     await expect.poll(() => changes()).toBe(1);
     await further();
     expect(changes()).toBe(1);

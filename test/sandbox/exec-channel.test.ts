@@ -65,7 +65,7 @@ test("passes on written bytes, and reports its end once, by either side", async 
   const ended = once(other.engine, "close");
   other.channel.close();
   await ended;
-  expect(other.told.closed).toEqual([undefined]);
+  await expect.poll(() => other.told.closed).toEqual([undefined]);
 });
 
 test("is closed with the reason when the stream breaks or contains a malformed frame", async () => {

@@ -21,6 +21,8 @@ import { ADA, claimed, newRun } from "../stores/fixture.ts";
 import { bent, command, managed, settledOf, sqliteStores } from "./managed.ts";
 
 const OTHER: Owner = { tenant: "other", user: "eve" };
+/** A lease that no slow machine exceeds, and that no timer renews during a test. */
+const LONG_MS = 3_600_000;
 
 /** A tool that is entered, and ends only with its run: at once, or when it has `cleaned` up. */
 function endless(name = "endless", cleaned: Promise<void> = Promise.resolve()) {
@@ -75,7 +77,7 @@ describe("a process that stops", () => {
   });
 
   test("hands each run over as soon as it has ended here", async () => {
-    const stores = await sqliteStores();
+    const stores = await sqliteStores({ leaseMs: LONG_MS });
     const unblock = Promise.withResolvers<void>();
     const hold: Hook = {
       name: "hold",
@@ -100,7 +102,7 @@ describe("a process that stops", () => {
   });
 
   test("hands a run over when the last of its tools has ended here", async () => {
-    const stores = await sqliteStores();
+    const stores = await sqliteStores({ leaseMs: LONG_MS });
     const unblock = Promise.withResolvers<void>();
     const quick = endless("quick");
     const slow = endless("slow", unblock.promise);
@@ -272,7 +274,7 @@ test("simultaneous runs all report their start before a second one is executed",
 
 describe("runs that wait for a slot", () => {
   test("are not overtaken by new ones, even with a slow store", async () => {
-    const stores = createMemoryStores();
+    const stores = createMemoryStores({ leaseMs: LONG_MS });
     const silence = Promise.withResolvers<never>();
     const slow = bent(stores, { renew: () => silence.promise });
     const unblock = new Map<string, () => void>();
@@ -325,7 +327,7 @@ describe("runs that wait for a slot", () => {
   });
 
   test("start as soon as their tenant has its share again, even if other slots stayed free", async () => {
-    const stores = createMemoryStores({ leaseMs: 3_600_000 });
+    const stores = createMemoryStores({ leaseMs: LONG_MS });
     const unblock = Promise.withResolvers<void>();
     const hold: Hook = { name: "hold", beforeAgent: () => unblock.promise };
     const { runs, start } = managed(stores, { hooks: [hold], maxActive: 2, hasSeveralTenants: true });
@@ -360,7 +362,7 @@ describe("runs that wait for a slot", () => {
   });
 
   test("cause no renewals of fresh leases", async () => {
-    const stores = createMemoryStores();
+    const stores = createMemoryStores({ leaseMs: LONG_MS });
     let renewals = 0;
     const counted = bent(stores, {
       renew: (lease) => {

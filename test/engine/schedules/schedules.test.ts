@@ -317,6 +317,8 @@ test("a revoked key pauses its schedules, which report the reason and start noth
     reason: "credentials_ended",
     message: "The API key was revoked.",
   });
+  // It is reported after it is stored.
+  await until(async () => paused.length > 0);
   expect(paused).toEqual(["mine credentials_ended"]);
   expect(await runsOf(stores, "mine")).toEqual([]);
 });

@@ -13,6 +13,8 @@ import { ADA } from "./fixture.ts";
 
 const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
 const UNLIMITED = { tenant: undefined, user: undefined };
+/** Stands still: what is spent before midnight is not of the day, or of the month, after it. */
+const noon = () => Date.parse("2026-11-21T12:00:00.000Z");
 
 describe("in memory", () => {
   const open = async (now: () => number) => {
@@ -25,7 +27,7 @@ describe("in memory", () => {
     const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));
     const [ada, bob, carol, _dan] = owners as [Owner, Owner, Owner, Owner];
     // Each owner is two names: a tenant and a user.
-    const most = (count: number, now = Date.now) => openMemoryQuotas(now, 2 * count);
+    const most = (count: number, now = noon) => openMemoryQuotas(now, 2 * count);
     const spend = (tokens: number) => ({ ...SPENT, usage: { ...NO_USAGE, input_tokens: tokens } });
     const spent = async (quotas: QuotaStore) =>
       Promise.all(owners.map(async (owner) => (await quotas.accounts(owner)).user.month.tokens));
@@ -79,8 +81,8 @@ describe("in a file", () => {
 
   test("data that counts for a budget is written immediately, for other processes too, and the rest on closing", async () => {
     const dir = await temporaryFolder();
-    const one = openSqliteQuotas(dir);
-    const other = openSqliteQuotas(dir);
+    const one = openSqliteQuotas(dir, noon);
+    const other = openSqliteQuotas(dir, noon);
     const inputOf = async () => (await other.quotas.usage(ADA, 1)).map(({ input_tokens }) => input_tokens);
     await one.quotas.reserve(
       ADA,
@@ -97,7 +99,7 @@ describe("in a file", () => {
 
   test("usage, held resources and reservations outlast the process", async () => {
     const dir = await temporaryFolder();
-    const first = openSqliteQuotas(dir);
+    const first = openSqliteQuotas(dir, noon);
     await first.quotas.settle(ADA, "1", SPENT);
     await first.quotas.hold(ADA, { thing: "threads", id: "1", ms: 10 ** 14 }, UNLIMITED);
     await first.quotas.reserve(
@@ -106,7 +108,7 @@ describe("in a file", () => {
       { tenant: {}, user: {} },
     );
     first.close();
-    const { quotas, close } = openSqliteQuotas(dir);
+    const { quotas, close } = openSqliteQuotas(dir, noon);
     expect((await quotas.accounts(ADA)).user).toEqual({
       day: { tokens: 10, cost: 5 },
       month: { tokens: 10, cost: 5 },
@@ -120,7 +122,7 @@ describe("in a file", () => {
     const dir = await temporaryFolder();
     const failures: object[] = [];
     const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
-    const { quotas, close } = openSqliteQuotas(dir, Date.now, logger);
+    const { quotas, close } = openSqliteQuotas(dir, noon, logger);
     const cure = breakWrites(dir, "usage");
     await quotas.settle(ADA, "r1", SPENT);
     await expect.poll(() => failures).toHaveLength(1);
@@ -133,7 +135,7 @@ describe("in a file", () => {
 
   test("spending that could not be written is counted once when it is settled again", async () => {
     const dir = await temporaryFolder();
-    const { quotas, close } = openSqliteQuotas(dir);
+    const { quotas, close } = openSqliteQuotas(dir, noon);
     const amounts = { tokens: 10, cost: 5 };
     await quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
     const cure = breakWrites(dir, "usage");
@@ -146,7 +148,7 @@ describe("in a file", () => {
 
   test("spending is not lost with a reservation that could not be written", async () => {
     const dir = await temporaryFolder();
-    const { quotas, close } = openSqliteQuotas(dir);
+    const { quotas, close } = openSqliteQuotas(dir, noon);
     const cure = breakWrites(dir, "reserved");
     await quotas.settle(ADA, "unreserved", SPENT);
     const amounts = { tokens: 10, cost: 5 };
@@ -174,7 +176,7 @@ describe("in a file", () => {
 
   test("no one else on the machine can read it", async () => {
     const dir = await temporaryFolder();
-    const { quotas, close } = openSqliteQuotas(dir);
+    const { quotas, close } = openSqliteQuotas(dir, noon);
     await quotas.settle(ADA, "1", SPENT);
     for (const name of ["usage.db", "usage.db-wal"]) expect(statSync(join(dir, name)).mode & 0o077).toBe(0);
     close();

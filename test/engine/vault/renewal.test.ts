@@ -21,10 +21,13 @@ import {
 const ADA = { tenant: "acme", user: "ada" };
 const key = () => localWrapper(randomBytes(32).toString("base64"));
 
-/** A store whose clock a test moves on, and processes that share it. */
+/** Long past, also for a store whose clock stands still while the machine is busy. */
+const expired = () => new Date(Date.now() - 3_600_000).toISOString();
+
+/** A store whose clock only a test moves on, and processes that share it. */
 function deployment() {
-  let time = 0;
-  const stores = createMemoryStores({ now: () => Date.now() + time });
+  let time = Date.now();
+  const stores = createMemoryStores({ now: () => time });
   onTestFinished(() => stores.close());
   const current = key();
   const lines: object[] = [];
@@ -52,7 +55,7 @@ async function connect(vault: Vault, issuer: AuthorizationServer) {
   const tokens = await issuer.grant();
   await vault.put(ADA, "calendar", {
     ...{ type: "mcp_oauth", mcp_server_url: RESOURCE, access_token: tokens.access_token },
-    expires_at: new Date(Date.now() - 1000).toISOString(),
+    expires_at: expired(),
     refresh: {
       ...{ client_id: CLIENT.client_id, refresh_token: tokens.refresh_token, resource: RESOURCE },
       token_endpoint: `${issuer.url}/token`,
@@ -165,7 +168,7 @@ test.each([
   const vault = replica();
   await vault.put(ADA, "calendar", {
     ...{ type: "mcp_oauth", mcp_server_url: RESOURCE, access_token: "old" },
-    expires_at: new Date(Date.now() - 1000).toISOString(),
+    expires_at: expired(),
     refresh: {
       ...{ client_id: "me", refresh_token: "mine", token_endpoint_auth: { type: "none" } },
       token_endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`,

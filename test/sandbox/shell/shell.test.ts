@@ -150,9 +150,9 @@ describe("the sessions of a sandbox", () => {
     const session = await pool.acquire(signal);
     const working = run(session, `while [ -d ${folder} ]; do sleep 0.1; done`);
     const waiting = pool.acquire(signal);
+    const failed = [working, waiting].map((each) => expect(each).rejects.toThrow("the end"));
     pool.close(new Error("the end"));
-    await expect(working).rejects.toThrow("the end");
-    await expect(waiting).rejects.toThrow("the end");
+    await Promise.all(failed);
     await expect(pool.acquire(signal)).rejects.toThrow("the end");
   });
 });
