@@ -13,7 +13,7 @@ afterAll(() => postgres?.close());
 const server = () => postgres ?? expect.fail("There was a PostgreSQL a moment ago.");
 
 async function open(url: string) {
-  const stores = await createPostgresStores({ url });
+  const stores = await createPostgresStores({ url, deadlineMs: 60_000 });
   onTestFinished(() => stores.close());
   return stores;
 }

@@ -19,7 +19,7 @@ const NEIGHBOUR = { tenant: "neighbour", user: "nell" };
 /** More than the pool has connections. */
 const CROWD = 20;
 /** More than anything takes that need not wait. */
-const DEADLINE_MS = 10_000;
+const DEADLINE_MS = 60_000;
 
 const postgres = await startPostgres();
 const tables = await tablesOf(postgres);

@@ -99,7 +99,7 @@ needing(postgres, "postgres").describe("an unavailable PostgreSQL", () => {
   const deadlineMs = 2_000;
 
   test("and returns has the whole output, and readers miss nothing", async () => {
-    const stores = await open({ leaseMs: 20_000 });
+    const stores = await open({ leaseMs: 60_000 });
     const claim = await claimed(stores, "t");
     const reading = upTo(5).map(() => readAll(stores, keyOf(claim)));
     const said: Promise<void>[] = [];
@@ -159,7 +159,9 @@ needing(postgres, "postgres").describe("an unavailable PostgreSQL", () => {
   });
 
   test("takes no run from a process that waited for it", async () => {
-    const [one, two] = [await open({ leaseMs: 2_000 }), await open({ leaseMs: 2_000 })];
+    // Shorter than the silence, which lasts until the deadline; and longer than a busy machine takes for the last calls.
+    const times = { leaseMs: 8_000, deadlineMs: 10_000 };
+    const [one, two] = [await open(times), await open(times)];
     const { lease } = await claimed(one, "t");
     await postgres?.pause();
     const waiting = one.runs.renew(lease).catch(() => {});

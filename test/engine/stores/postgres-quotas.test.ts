@@ -23,10 +23,8 @@ const openKeys = async (url: string, now?: () => number) => {
 needing(postgres, "postgres").describe("in PostgreSQL", () => {
   quotasContract(async (now) => {
     const url = await empty();
-    return {
-      ...(await createPostgresStores({ url, now })),
-      elsewhere: await createPostgresStores({ url, now }),
-    };
+    const open = () => createPostgresStores({ url, now, deadlineMs: 60_000 });
+    return { ...(await open()), elsewhere: await open() };
   });
 
   test("time is PostgreSQL's own", async () => {

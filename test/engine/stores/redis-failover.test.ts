@@ -5,7 +5,7 @@ import type { Stores } from "../../../src/agent/core/stores.ts";
 import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
 import { gate } from "../../support/gate.ts";
 import { needing } from "../../support/needing.ts";
-import { startCluster, startRedis, startReplica, untilReplica } from "../../support/redis.ts";
+import { startCluster, startRedis, startReplica, type TestRedis, untilReplica } from "../../support/redis.ts";
 import { startServer } from "../../support/server.ts";
 import { numbers, post, view } from "../../support/sse.ts";
 import { ADA, claimed, delta, done, keyOf, message, newRun, note, readAll, seqsOf, upTo } from "./fixture.ts";
@@ -18,9 +18,19 @@ afterAll(async () => {
   await first?.close();
 });
 
+/** How far a server has come in all that the first one wrote. */
+const offsetOf = (redis: TestRedis | undefined, role: "master" | "slave") =>
+  Number(new RegExp(`${role}_repl_offset:(\\d+)`).exec(redis?.ask("INFO", "replication") ?? "")?.[1]);
+
+/** Resolves when the second one has all that was written to the first one. */
+async function caughtUp(): Promise<void> {
+  const written = offsetOf(first, "master");
+  await expect.poll(() => offsetOf(second, "slave")).toBeGreaterThanOrEqual(written);
+}
+
 /** What is written from now on is lost by the next failover. */
-function leaveBehind(): void {
-  first?.ask("WAIT", "1", "1000");
+async function leaveBehind(): Promise<void> {
+  await caughtUp();
   second?.ask("REPLICAOF", "NO", "ONE");
   second?.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0");
 }
@@ -64,6 +74,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     } finally {
       await second?.resume();
     }
+    await caughtUp();
     await stores.events.append(claim.lease, [message("32"), done()]);
     expect(second?.ask("EXISTS", second.ask("KEYS", "*{*:t}:lease") || "none")).toBe("0");
     expect(seqsOf(await readAll(stores, keyOf(claim)))).toEqual(upTo(34));
@@ -75,7 +86,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     const kept = await claimed(stores, "kept");
     const behind = await claimed(stores, "behind");
     for (const { lease } of [kept, behind]) await stores.events.append(lease, [message("one")]);
-    leaveBehind();
+    await leaveBehind();
     await stores.events.append(behind.lease, [message("lost")]);
     await failOver();
     await stores.events.append(kept.lease, [message("two"), done()]);
@@ -94,7 +105,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     stores = await createRedisStores({ url: first?.url ?? "", leaseMs });
     const { lease } = await claimed(stores, "t");
     await stores.events.append(lease, [note("1"), note("2")]);
-    leaveBehind();
+    await leaveBehind();
     await stores.events.append(
       lease,
       upTo(5).map((n) => note(`lost ${n}`)),
@@ -136,7 +147,7 @@ needing(second, "redis-server").describe("a Redis with a replica", () => {
     const viewer = await post(runs, { input: "go" });
     await gates[0]?.entered;
     await viewer.until(({ event }) => event === "on_tool_start");
-    leaveBehind();
+    await leaveBehind();
     gates[0]?.open();
     const lost = await viewer.until(({ event }) => event === "on_tool_end");
     await gates[1]?.entered;

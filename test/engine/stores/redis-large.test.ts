@@ -14,7 +14,7 @@ const COUNT = 50_000;
 const SLOTS = 5_000;
 
 needing(redis, "redis-server").describe("a thread of many megabytes", () => {
-  const open = processesOn(redis, { deadlineMs: 15_000 });
+  const open = processesOn(redis, { deadlineMs: 120_000 });
 
   test("begins with all of it, and can be rewound to any message", async () => {
     const { threads, runs, events } = await open();

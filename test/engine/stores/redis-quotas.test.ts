@@ -13,7 +13,7 @@ afterAll(() => redis?.close());
 let databases = 0;
 const emptyDatabase = () => `${redis?.url}/${databases++}`;
 const open = (url = emptyDatabase(), now?: () => number) =>
-  createRedisStores({ url, ...(now ? { now } : {}) });
+  createRedisStores({ url, deadlineMs: 60_000, ...(now ? { now } : {}) });
 
 const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
 const useAll = async ({ quotas }: AllStores) => {

@@ -78,12 +78,8 @@ needing(redis, "redis-server").describe("two processes", () => {
         upTo(20).map((m) => delta(`${n}.${m}`)),
       );
     const channels = () => redis?.ask("PUBSUB", "CHANNELS").split("\n").filter(Boolean) ?? [];
-    expect(
-      redis
-        ?.ask("PUBSUB", "NUMSUB", ...channels())
-        .split("\n")
-        .slice(1),
-    ).toEqual(["1"]);
+    const subscribers = () => redis?.ask("PUBSUB", "NUMSUB", ...channels()).split("\n") ?? [];
+    await expect.poll(() => subscribers().slice(1)).toEqual(["1"]);
     await one.events.append(claim.lease, [done()]);
     for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(402));
     const rest: number[] = [];

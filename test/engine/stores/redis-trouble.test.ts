@@ -57,7 +57,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
   beforeEach(() => void durable?.ask("FLUSHALL"));
 
   test("that is killed and restarted has the whole output, and readers miss nothing", async () => {
-    await open(durable?.url);
+    await open(durable?.url, { leaseMs: 60_000 });
     const claim = await claimed(stores, "t");
     const reading = upTo(20).map(() => readAll(stores, keyOf(claim)));
     const said: Promise<void>[] = [];
@@ -101,7 +101,7 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
   });
 
   test("is awaited by processes that execute a run, as long as a lease lasts", async () => {
-    await open(durable?.url, { deadlineMs });
+    await open(durable?.url, { deadlineMs, leaseMs: 60_000 });
     const { lease } = await claimed(stores, "t");
     await stores.runs.steer(ADA, "t", lease.run_id, userMessage("left"));
     await durable?.kill();
@@ -148,7 +148,8 @@ needing(durable, "redis-server").describe("a Redis with a disk", () => {
   });
 
   test("that was unavailable for longer than a lease lets live processes keep their runs", async () => {
-    const leaseMs = 4_000;
+    // The others wait for half of it after the outage.
+    const leaseMs = 10_000;
     await open(durable?.url, { leaseMs });
     const other = await createRedisStores({ url: durable?.url ?? "", leaseMs });
     const claim = await claimed(stores, "t");
