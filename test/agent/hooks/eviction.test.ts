@@ -139,7 +139,7 @@ test("keeps the 100 newest files", async () => {
   const backend = await workspace({});
   for (let index = 0; index < 100; index++)
     await backend.write(`.skein/results/old-${index}`, Buffer.from("x"), signal);
-  await backend.exec("touch -d 2001-01-01 .skein/results/old-7", { signal, timeoutMs: 5000 }).next();
+  await backend.exec("touch -d 2001-01-01 .skein/results/old-7", { signal, timeoutMs: 60_000 }).next();
   const { text } = await evicted({ output: LONG, backend });
   const names = (await backend.list(".skein/results", signal)).map(({ path }) => path.split("/").at(-1));
   expect(names).toHaveLength(100);

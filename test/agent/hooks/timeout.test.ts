@@ -83,7 +83,8 @@ describe("a tool call", () => {
     const { messages } = await calling(() => "quick", { hooks: [limits({})] });
     expect(toolMessages(messages)[0]).toMatchObject({ content: "quick" });
     expect(toolMessages(messages)[0]).not.toHaveProperty("error");
-    expect(timers()).toBe(before);
+    // Timers of others can end meanwhile.
+    expect(timers()).toBeLessThanOrEqual(before);
   });
 
   test("of a cancelled run is cancelled, not timed out", async () => {

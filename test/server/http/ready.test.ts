@@ -14,18 +14,24 @@ async function served(ping: () => Promise<void>, ...more: Dependency[]) {
   const executor = { isClosing: false };
   const log = { info() {}, warn() {} };
   const dependencies = createDependencies([{ name: "store", check: ping }, ...more], log);
+  let heard = 0;
+  server.addHook("onRequest", async () => void heard++);
   healthRoutes(withZod(server), { dependencies, runs: { executor } } as never);
   const url = await server.listen({ port: 0 });
-  return { executor, status: async () => (await fetch(`${url}/ready`)).status };
+  return { executor, heard: () => heard, status: async () => (await fetch(`${url}/ready`)).status };
 }
 
 test("however many clients request `/ready` at once, the store is called once", async () => {
   let asked = 0;
-  const { status } = await served(async () => {
+  const together = Promise.withResolvers<void>();
+  const { status, heard } = await served(async () => {
     asked++;
-    await new Promise(setImmediate);
+    await together.promise;
   });
-  const answers = await Promise.all(Array.from({ length: 50 }, status));
+  const [answers] = await Promise.all([
+    Promise.all(Array.from({ length: 50 }, status)),
+    expect.poll(heard).toBe(50).then(together.resolve),
+  ]);
   expect(new Set(answers)).toEqual(new Set([200]));
   expect(asked).toBe(1);
 });

@@ -207,5 +207,5 @@ test("a plugin's recorder receives the spans, and its board the delegated tasks"
     ["claim", "default", "t", "t1", expect.stringMatching(/^worker-dig-/)],
     ["settle", "t1", expect.stringMatching(/^worker-dig-/), "completed"],
   ]);
-  expect(output()).toMatch(/the collector is full.*a trace recorder failed/);
+  await expect.poll(output).toMatch(/the collector is full.*a trace recorder failed/);
 });

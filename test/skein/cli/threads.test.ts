@@ -13,8 +13,10 @@ import { temporaryFolder } from "../../support/server.ts";
 const ADA: Owner = { tenant: "acme", user: "ada" };
 const BOB: Owner = { tenant: "acme", user: "bob" };
 
+/** By its clock no two threads change in the same millisecond. */
 async function opened(): Promise<Stores> {
-  const stores = createSqliteStores({ dataDir: await temporaryFolder() });
+  let time = Date.now();
+  const stores = createSqliteStores({ dataDir: await temporaryFolder(), now: () => time++ });
   onTestFinished(() => stores.close());
   return stores;
 }

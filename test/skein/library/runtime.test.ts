@@ -66,7 +66,7 @@ describe("a runtime", () => {
     expect((await (await runtime.get(handle.id, handle.owner))?.result)?.error?.cause).toBe(thrown);
     const ids = { tenant: "acme", user: "ada", thread_id: handle.id, run_id: result.run.id, agent: "broken" };
     const details = { ...ids, code: "internal", err: expect.objectContaining({ cause: thrown }) };
-    expect(lines).toEqual([[expect.objectContaining(details), "run failed"]]);
+    await expect.poll(() => lines).toEqual([[expect.objectContaining(details), "run failed"]]);
   });
 
   test("returns a hook's thrown error to its author, under the hook's name", async () => {

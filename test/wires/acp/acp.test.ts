@@ -123,7 +123,7 @@ describe("an editor", () => {
     const { sessionId } = await agent.request(methods.agent.session.new, { cwd: "/", mcpServers: [server] });
     for (const words of ["go", "on"]) await say(sessionId, words);
     expect(of(updates, "notice")).toMatchObject([{ title: expect.stringContaining("files") }]);
-    expect(log()).toContain("ignores the editor's MCP servers (files)");
+    await expect.poll(log).toContain("ignores the editor's MCP servers (files)");
     await agent.request(methods.agent.session.load, { sessionId, cwd: "/", mcpServers: [server] });
     await say(sessionId, "and on");
     expect(of(updates, "notice")).toHaveLength(2);

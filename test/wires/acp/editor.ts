@@ -77,7 +77,8 @@ export async function editor(url: string, options: EditorOptions = {}) {
     asked,
     log: () => log,
     output: () => output.join(""),
-    ended: once(child, "exit"),
+    /** Once all that it has written is in `output` as well. */
+    ended: once(child, "close"),
     open: async () =>
       (await agent.request(methods.agent.session.new, { cwd: "/project", mcpServers: [] })).sessionId,
     say: (sessionId: string, ...prompt: (string | PromptRequest["prompt"][number])[]) =>

@@ -120,7 +120,7 @@ describe("a page with CopilotKit, without its runtime", () => {
     await until(() => agent.messages.length > 1);
     core.stopAgent({ agent });
     await sending;
-    expect((await runsOf(url, "t1"))[0]?.status).toBe("cancelled");
+    await expect.poll(async () => (await runsOf(url, "t1"))[0]?.status).toBe("cancelled");
     await say("and now?");
     expect(agent.messages.at(-1)?.content).toBe("Here again.");
     expect(failures).toEqual([]);

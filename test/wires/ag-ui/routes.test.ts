@@ -1,6 +1,7 @@
 // What the AG-UI routes answer to any client.
 
 import { describe, expect, test } from "vitest";
+import { heldAfter } from "../../support/gate.ts";
 import { postJson, statusesOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { FILE_AGENTS } from "../agents.ts";
@@ -61,18 +62,14 @@ describe("the AG-UI routes", () => {
   });
 
   test("treat a message that is sent again during its run as the same one", async () => {
-    let asked = 0;
-    const { url } = await startServer({
-      script: () => {
-        asked++;
-        return { say: "a b c d e f", delay_ms: 20 };
-      },
-    });
+    const { model, release } = heldAfter("a", [{ say: "a b c d e f" }]);
+    const { url } = await startServer({ model });
     const body = { threadId: "t1", runId: "r1", messages: user("hi") };
     const responses = await Promise.all([post(url, body), post(url, body)]);
+    release();
     const [first, second] = await Promise.all(responses.map((each) => each.text()));
     expect(second).toBe(first);
-    expect(asked).toBe(1);
+    expect(await statusesOf(url, "t1")).toEqual(["success"]);
   });
 
   test("stop an active run, and report it", async () => {

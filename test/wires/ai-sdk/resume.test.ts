@@ -2,6 +2,7 @@
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
+import { heldAfter } from "../../support/gate.ts";
 import { startServer } from "../../support/server.ts";
 import { until } from "../../support/until.ts";
 import { FILE_AGENTS } from "../agents.ts";
@@ -134,8 +135,8 @@ describe("a page with useChat", () => {
   });
 
   test("shows an error if the connection breaks during an answer, and reads the whole answer again", async () => {
-    const words = Array.from({ length: 40 }, (_, index) => `word${index}`).join(" ");
-    const { url } = await started([{ say: words, delay_ms: 10 }]);
+    const { model, release } = heldAfter("word3", [{ say: words }]);
+    const { url } = await startServer({ model, agents: FILE_AGENTS });
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
     const { chat } = page(`http://127.0.0.1:${proxy.port}`);
@@ -144,6 +145,7 @@ describe("a page with useChat", () => {
     proxy.cutAll();
     await sending;
     expect(chat.status).toBe("error");
+    release();
     const { chat: again } = page(url, { messages: await history(url) });
     await again.resumeStream();
     expect(textOf(again.lastMessage)).toBe(words);

@@ -4,6 +4,7 @@ import { useMessageMetadata, useMessages, useStream } from "@langchain/react";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
+import { heldAfter } from "../../support/gate.ts";
 import { reactPage } from "../../support/react-page.ts";
 import { startServer } from "../../support/server.ts";
 import { HELPED } from "../../support/team.ts";
@@ -199,13 +200,16 @@ describe("a page with useStream", () => {
 
   test("shows all text once if it is opened during an answer", async () => {
     const words = Array.from({ length: 150 }, (_, index) => `word${index}`).join(" ");
-    const { url, page: before } = await started([{ say: "Before." }, { say: words, delay_ms: 20 }]);
+    const { model, release } = heldAfter("word5", [{ say: "Before." }, { say: words }]);
+    const { url } = await startServer({ model, agents: FILE_AGENTS });
+    const before = await page(url);
     await say(before, "first");
     void say(before, "go");
-    await before.until(({ lines }) => lines.join().includes("word5 "));
+    await before.until(({ lines }) => lines.join().includes("word5"));
     before.close();
     const again = await page(url, { threadId: threadIdOf(before) });
     await again.until(({ isLoading }) => isLoading);
+    release();
     await again.until(shows("human: first", "ai: Before.", "human: go", `ai: ${words}`));
   });
 
@@ -217,7 +221,7 @@ describe("a page with useStream", () => {
     await say(before, "work");
     await before.until(({ isLoading, lines }) => !isLoading && lines.at(-1) === "ai: Done.");
     const again = await page(url, { threadId: threadIdOf(before) });
-    await again.until(({ lines }) => lines.length > 0);
+    await again.until(({ lines }) => lines.length >= before.current.lines.length);
     const essence = ({ messages }: Now) => messages.map(({ id, type, text }) => ({ id, type, text }));
     expect(essence(again.current)).toEqual(essence(before.current));
   });

@@ -3,6 +3,7 @@
 import { Client } from "@langchain/langgraph-sdk";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
+import { heldAfter } from "../../support/gate.ts";
 import { needing } from "../../support/needing.ts";
 import { startRedis } from "../../support/redis.ts";
 import { startServer } from "../../support/server.ts";
@@ -22,8 +23,8 @@ const textIn = (frames: readonly Frame[]) =>
 needing(redis, "redis-server").describe("of two replicas", () => {
   test("one process continues the stream that the other has started: every word once", async () => {
     const config = { store: "redis", redis: { url: redis?.url } };
-    const script = [{ say: words, delay_ms: 10 }];
-    const [one, other] = [await startServer({ config, script }), await startServer({ config, script })];
+    const { model, release } = heldAfter("word5", [{ say: words }]);
+    const [one, other] = [await startServer({ config, model }), await startServer({ config, model })];
     const asked: string[] = [];
     const client = new Client({
       apiUrl: `${one.url}/langgraph`,
@@ -34,11 +35,14 @@ needing(redis, "redis-server").describe("of two replicas", () => {
           asked.push(`${init?.method} ${pathname}`);
           if (init?.method === "GET") return fetch(`${other.url}${pathname}${search}`, init);
           const response = await fetch(input, init);
-          let chunks = 0;
+          let seen = "";
           const cut = new TransformStream<Uint8Array, Uint8Array>({
             transform(chunk, controller) {
               controller.enqueue(chunk);
-              if (++chunks === 6) controller.error(new TypeError("terminated"));
+              seen += Buffer.from(chunk).toString();
+              if (!/word5\b/.test(seen)) return;
+              controller.error(new TypeError("terminated"));
+              release();
             },
           });
           return new Response(response.body?.pipeThrough(cut) ?? null, response);

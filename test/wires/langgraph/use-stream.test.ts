@@ -90,7 +90,7 @@ test("a chat shows each message once, and the same after a reload", async () => 
   const { url, on } = await opened([{ say: "You said {{user}}." }, { say: "And {{user}}." }]);
   await on.now().submit({ messages: [human("one", "u1")] }, CHAT);
   await on.idle();
-  expect(on.shown()).toEqual(["one", "You said one."]);
+  await expect.poll(() => on.shown()).toEqual(["one", "You said one."]);
   await on.now().submit(
     { messages: [human("two", "u2")] },
     {
@@ -102,7 +102,7 @@ test("a chat shows each message once, and the same after a reload", async () => 
     },
   );
   await on.idle();
-  expect(on.shown()).toEqual(["one", "You said one.", "two", "And two."]);
+  await expect.poll(() => on.shown()).toEqual(["one", "You said one.", "two", "And two."]);
   const again = page(url, { threadId: on.threadId() ?? "" });
   await expect.poll(() => again.shown()).toEqual(on.shown());
   expect(again.now().messages.map(({ id }) => id)).toEqual(on.now().messages.map(({ id }) => id));
@@ -148,7 +148,8 @@ test("todos, files and an approval are shown, answered, and present after a relo
   );
   await on.now().submit({ messages: [human("work")] }, { config: { recursion_limit: 100 } });
   await on.idle();
-  expect(on.now().values.todos).toEqual([{ id: "1", content: "Write it", status: "in_progress" }]);
+  const todos = [{ id: "1", content: "Write it", status: "in_progress" }];
+  await expect.poll(() => on.now().values.todos).toEqual(todos);
   expect(Object.values(on.now().values.files ?? {})).toEqual(["x"]);
   const again = page(url, { threadId: on.threadId() ?? "" });
   await again.ready();
@@ -159,7 +160,7 @@ test("todos, files and an approval are shown, answered, and present after a relo
   await again.now().submit(null, { command: { resume: { decisions: [{ type: "approve" }] } } });
   await again.idle();
   await expect.poll(() => again.shown().at(-1)).toBe("All settled.");
-  expect(again.now().interrupt).toBeUndefined();
+  await expect.poll(() => again.now().interrupt).toBeUndefined();
   expect([...on.errors, ...again.errors]).toEqual([]);
 });
 
@@ -188,7 +189,7 @@ test("a subagent is recognised, with its own messages", async () => {
   );
   await on.now().submit({ messages: [human("ask the helper")] }, { streamSubgraphs: true });
   await on.idle();
-  expect(on.shown().at(-1)).toBe("Red, says the helper.");
+  await expect.poll(() => on.shown().at(-1)).toBe("Red, says the helper.");
   const { subagents } = on.now() as unknown as {
     subagents: Map<string, { toolCall: { args: object }; status: string; messages: { content: string }[] }>;
   };

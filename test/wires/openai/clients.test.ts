@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
+import { heldAfter } from "../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../support/gateway.ts";
 import { saidIn, threadsOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
@@ -22,7 +23,6 @@ agents:
 `;
 const model = "assistant";
 const WORDS = Array.from({ length: 40 }, (_, index) => `word${index}`).join(" ");
-const SLOW_WORDS: Turn = { say: WORDS, delay_ms: 10 };
 
 const clientOf = (url: string, headers: Record<string, string> = {}) =>
   new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused", defaultHeaders: headers });
@@ -34,6 +34,12 @@ const textIn = (events: readonly ResponseStreamEvent[]) =>
   events.flatMap((event) => (event.type === "response.output_text.delta" ? [event.delta] : [])).join("");
 
 describe("a broken stream of responses", () => {
+  /** Says nothing after the word at which `readUntilHarm` does its harm, until it is released. */
+  const held = async () => {
+    const { model, release } = heldAfter("word3", [{ say: WORDS }]);
+    const { url, app } = await startServer({ model, agents: AGENTS });
+    return { url, app, release, client: clientOf(url) };
+  };
   /** Reads until a word of the middle, does `harm`, and reads on to the end, which is an error or a failed response. */
   const readUntilHarm = async (client: OpenAI, harm: () => unknown) => {
     const seen: ResponseStreamEvent[] = [];
@@ -56,10 +62,11 @@ describe("a broken stream of responses", () => {
   };
 
   test("is an error, and is resumed after the last event: all text once, one run", async () => {
-    const { url, client } = await started([SLOW_WORDS]);
+    const { url, client, release } = await held();
     const proxy = await cuttingProxy(Number(new URL(url).port));
     onTestFinished(() => proxy.close());
     const seen = await readUntilHarm(clientOf(`http://127.0.0.1:${proxy.port}`), () => proxy.cutAll());
+    release();
     const [first] = seen;
     const id = first?.type === "response.created" ? first.response.id : "";
     const starting_after = seen.at(-1)?.sequence_number ?? 0;
@@ -71,7 +78,7 @@ describe("a broken stream of responses", () => {
   });
 
   test("is an error if the server shuts down, because half an answer is not the answer", async () => {
-    const { client, app } = await started([{ say: WORDS, delay_ms: 20 }]);
+    const { client, app } = await held();
     const seen = await readUntilHarm(client, () => void app.close());
     expect(seen.map(({ type }) => type)).not.toContain("response.completed");
   });

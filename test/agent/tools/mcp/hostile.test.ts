@@ -45,7 +45,7 @@ describe("a call", () => {
     );
     expect(outcome.status).toBe("success");
     const [before] = await servers.processes();
-    expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined();
+    await eventually(async () => expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined());
     expect(await servers.processes()).toContain(before);
   });
 
@@ -181,7 +181,9 @@ describe("a server that", () => {
     expect(text).toBe("through");
     expect(shown).toHaveLength(3);
     expect((await call(servers, "mcp__new__forget")).error).toContain("sent nothing for 2 s");
-    expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}');
+    await eventually(async () =>
+      expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}'),
+    );
   });
 
   test("fails when asked for a newer revision is called in the old one", async () => {

@@ -10,10 +10,10 @@ import { StdioTransport } from "../../../../src/agent/tools/mcp/stdio.ts";
 import { call, eventually, hostile, namesOf, opened, processesWith } from "./opened.ts";
 
 test("a server sees no environment variable of Skein but PATH, HOME and LANG", async () => {
+  onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv("ANTHROPIC_API_KEY", "not-for-servers");
   const servers = await opened({ a: hostile("normal", { env: { GREETING: "hello" } }) });
   const seen = JSON.parse((await call(servers, "mcp__a__environment")).text);
-  vi.unstubAllEnvs();
   expect(seen).toMatchObject({ GREETING: "hello", PATH: process.env.PATH });
   const known = ["PATH", "HOME", "LANG", "PWD", "GREETING", "TEST_MARK", "SKEIN_MCP", "SHLVL", "_", "OLDPWD"];
   expect(Object.keys(seen).filter((name) => !known.includes(name))).toEqual([]);
