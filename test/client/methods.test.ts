@@ -12,8 +12,9 @@ import {
   type StreamEvent,
 } from "../../src/client/client.ts";
 import { isWirePath } from "../../src/server/config/wire-names.ts";
-import { accept, callbackTool, freePort } from "../support/callback-tool.ts";
+import { accept, callbackTool } from "../support/callback-tool.ts";
 import { dataOf } from "../support/drain.ts";
+import { freePort } from "../support/free-port.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { operations } from "../support/openapi.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";

@@ -6,11 +6,11 @@ import {
   answer,
   type Call,
   callbackTool,
-  freePort,
   messagesOf,
   send,
   textIn,
 } from "../support/callback-tool.ts";
+import { freePort } from "../support/free-port.ts";
 import { needing } from "../support/needing.ts";
 import { serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";

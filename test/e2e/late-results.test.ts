@@ -11,11 +11,11 @@ import {
   answer,
   type Call,
   callbackTool,
-  freePort,
   messagesOf,
   send,
   textIn,
 } from "../support/callback-tool.ts";
+import { freePort } from "../support/free-port.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 

@@ -9,6 +9,7 @@ import { textOf } from "../../src/agent/core/message.ts";
 import { defineTool, interrupted } from "../../src/agent/core/tool.ts";
 import type { Turn } from "../../src/agent/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
+import { freePort } from "../support/free-port.ts";
 import { statusesOf } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
@@ -87,7 +88,7 @@ test("a child with a deferred tool result is waited for, and continues with the 
     response.writeHead(202).end();
     called.resolve(z.object({ result_url: z.url() }).parse(JSON.parse(body)).result_url);
   });
-  const [port, outsidePort] = [await listen(createServer(), true), await listen(outside)];
+  const [port, outsidePort] = [await freePort(), await listen(outside)];
   const allow = `127.0.0.1:${outsidePort}`;
   const { url } = await startServer({
     agents: TEAM.replace(
@@ -114,12 +115,11 @@ test("a child with a deferred tool result is waited for, and continues with the 
   expect(results(await wellFormed(viewer))).toEqual(["[coder-ask-1] agent coder: completed\nThey have one."]);
 });
 
-/** The port; free again at once, or until the test has finished. */
-async function listen(server: Server, isFreed = false): Promise<number> {
+/** The port, until the test has finished. */
+async function listen(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
-  if (isFreed) await new Promise((resolve) => server.close(resolve));
-  else onTestFinished(() => void server.close().closeAllConnections());
+  onTestFinished(() => void server.close().closeAllConnections());
   return typeof address === "object" && address ? address.port : 0;
 }

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { callbackServer } from "../../examples/callback-tool/server.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
+import { freePort } from "../support/free-port.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 
@@ -19,15 +20,6 @@ async function listening(server: Server): Promise<string> {
   const address = server.address();
   if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
   return `127.0.0.1:${address.port}`;
-}
-
-/** A free port: the server has to know its own address before it listens. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const address = await listening(server);
-  server.close();
-  await once(server, "close");
-  return Number(address.split(":")[1]);
 }
 
 const freight = (callback_url: string) => ({

@@ -1,7 +1,6 @@
 // A callback tool that a test carries out: it learns of each call, and the test decides when it is answered and delivered.
 
-import { once } from "node:events";
-import { createServer, type ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import type { Message } from "../../src/agent/core/message.ts";
 import { httpServer } from "./hostile.ts";
 
@@ -36,16 +35,6 @@ export async function callbackTool(onCall: (call: Call) => void) {
       ...{ annotations: { requires_permission: false }, ...more },
     });
   return { calls, allow: `127.0.0.1:${server.port}`, register };
-}
-
-/** A port that is free: a server has to know its own address before it listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address ? address.port : 0;
 }
 
 export async function messagesOf(url: string, thread: string): Promise<Message[]> {

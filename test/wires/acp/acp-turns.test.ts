@@ -3,7 +3,8 @@
 import { methods } from "@agentclientprotocol/sdk";
 import { describe, expect, test } from "vitest";
 import type { Script } from "../../../src/agent/models/scripted.ts";
-import { accept, callbackTool, freePort, send } from "../../support/callback-tool.ts";
+import { accept, callbackTool, send } from "../../support/callback-tool.ts";
+import { freePort } from "../../support/free-port.ts";
 import { statusesOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { AGENTS, calls, editor, opened, saidIn } from "./editor.ts";
