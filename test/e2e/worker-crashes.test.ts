@@ -12,6 +12,8 @@ const IN_A_COMMAND = `
 - { say: Working., call: [{ tool: execute, args: { command: "echo begun; sleep 100" } }] }
 - { say: It is over. }`;
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
+/** Not over before its server is asked to stop. */
+const IN_MANY_WORDS = `- { say: ${"word ".repeat(600)}, delay_ms: 100 }`;
 
 // Above a store it does not matter which.
 const [{ start, program }] = SHARED_STORES;
@@ -48,7 +50,7 @@ needing(shared, program).describe(`SIGTERM of a server with workers`, () => {
       kind: shared?.kind ?? "redis",
       database: async () => database ?? "",
     } as typeof shared;
-    const one = await serveTwo(again, { script: IN_WORDS, config, env: { PORT: port } });
+    const one = await serveTwo(again, { script: IN_MANY_WORDS, config, env: { PORT: port } });
     const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
     await viewer.until(({ event }) => event === "on_chat_model_stream");
     one.child.kill("SIGTERM");
@@ -68,12 +70,12 @@ needing(shared, program).describe(`without its store`, () => {
     onTestFinished(() => own?.close());
     const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
     await own?.kill();
-    process.kill(pidsOf(server).get(1) ?? 0, "SIGKILL");
+    process.kill(pidsOf(server).get(1) ?? expect.fail("There is no worker 1."), "SIGKILL");
     await expect
       .poll(() => logOf(server).filter(({ msg }) => msg.startsWith("a worker ended")).length)
       .toBeGreaterThanOrEqual(2);
-    await own?.start();
     const before = new Set(pidsOf(server).values());
+    await own?.start();
     await expect.poll(() => new Set([...before, ...pidsOf(server).values()]).size).toBe(3);
     expect((await ask(`${server.url}/health`)).status).toBe(200);
   });
@@ -138,7 +140,7 @@ needing(shared, program).describe("without its store", () => {
 needing(shared, program).describe("a worker that hangs", () => {
   test("gets at most one new connection, and after it has ended, the other worker serves that one and the rest", async () => {
     const server = await serveTwo(shared);
-    const pid = pidsOf(server).get(1) ?? 0;
+    const pid = pidsOf(server).get(1) ?? expect.fail("There is no worker 1.");
     process.kill(pid, "SIGSTOP");
     const clients = Array.from({ length: 8 }, () => clientOf(server.url));
     await expect.poll(() => clients.filter(({ isOver }) => isOver()).length).toBe(7);
@@ -150,7 +152,7 @@ needing(shared, program).describe("a worker that hangs", () => {
 
   test("is killed some time after the others have ended, if the server is asked twice to stop", async () => {
     const server = await serveTwo(shared);
-    process.kill(pidsOf(server).get(1) ?? 0, "SIGSTOP");
+    process.kill(pidsOf(server).get(1) ?? expect.fail("There is no worker 1."), "SIGSTOP");
     server.child.kill("SIGTERM");
     await expect
       .poll(() => logOf(server).filter(({ msg }) => msg === "shutting down").length)

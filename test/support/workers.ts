@@ -22,6 +22,8 @@ export async function serveTwo(
     { workers: 2, store: shared.kind, [shared.kind]: store, ...config },
     options,
   );
+  // Each worker's line arrives in its own time, and a test may take its process from it.
+  await expect.poll(() => pidsOf(server).size).toBe(2);
   return { ...server, store: placeOf(shared.kind, url) };
 }
 
@@ -66,10 +68,12 @@ export async function samplesOf(server: ServerProcess, metric: string): Promise<
 
 /** The worker that executes the one run there is. */
 export async function workerWithRun(server: ServerProcess): Promise<number> {
-  const found = () =>
-    samplesOf(server, "skein_runs_active").then(
-      (active) => [...active].find(([, runs]) => runs === 1)?.[0] ?? Number.NaN,
-    );
-  await expect.poll(found).not.toBeNaN();
-  return found();
+  let worker = Number.NaN;
+  const find = async () => {
+    const active = [...(await samplesOf(server, "skein_runs_active"))];
+    worker = active.find(([, runs]) => runs === 1)?.[0] ?? Number.NaN;
+    return worker;
+  };
+  await expect.poll(find).not.toBeNaN();
+  return worker;
 }
