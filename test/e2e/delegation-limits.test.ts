@@ -127,7 +127,7 @@ describe("a run's subagents", () => {
     const run = viewer.headers.get("location")?.replace(/\/events$/, "");
     expect((await fetch(`${url}${run}/cancel`, { method: "POST" })).status).toBe(200);
     expect(dataOf(own(await viewer.ended()), "done")).toMatchObject([{ status: "cancelled" }]);
-    const busy = await fetch(`${url}/threads?status=busy`);
-    expect((await busy.json()) as object).toMatchObject({ items: [] });
+    const busy = async () => (await fetch(`${url}/threads?status=busy`)).json();
+    await expect.poll(busy).toMatchObject({ items: [] });
   });
 });

@@ -45,9 +45,9 @@ async function logged(options: ServerOptions, prepare?: (url: string) => Promise
   const location = viewer.headers.get("location") ?? "";
   const trace = await (await fetch(`${url}${location.replace("/events", "/trace")}`)).json();
   const run_id = location.split("/")[4] ?? "";
-  await expect
-    .poll(async () => (await fetch(`${url}/threads/t1`)).json())
-    .not.toMatchObject({ status: "busy" });
+  // The line about a run's end follows the event, and is the last one.
+  const isEnd = (line: string) => line.includes(`"${run_id}"`) && /"msg":"run (?:ended|failed)/.test(line);
+  await expect.poll(() => written.some(isEnd)).toBe(true);
   for (const line of written) {
     expect(line).not.toContain(SECRET);
     expect(line).not.toContain(PROMPT);

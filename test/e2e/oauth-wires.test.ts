@@ -78,7 +78,7 @@ test.each([[{ url: {} }], [{ form: {}, url: {} }]])(
     expect(await as("ada").messages(outcome.thread_id)).toContain("the calendar of ada");
     expect(asked).toMatchObject([{ mode: "url", message: expect.stringContaining("your account") }]);
     const [id] = asked.map((each) => each.mode === "url" && each.elicitationId);
-    expect(finished).toEqual([{ elicitationId: id }]);
+    await expect.poll(() => finished).toEqual([{ elicitationId: id }]);
     expect(await Promise.all(visits)).toMatchObject([{ status: 200 }]);
   },
 );

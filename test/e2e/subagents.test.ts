@@ -219,9 +219,9 @@ describe("an active tree of agents", () => {
     expect(dataOf(own(events), "done")).toMatchObject([{ status: "interrupted", stop_reason: "interrupt" }]);
     expect(results(events)[0]).toMatch(/Stopped before it had finished/);
     for (const { thread_id } of childrenOf(events))
-      expect((await json(`${url}/threads/${thread_id}/runs`)).items).toMatchObject([
-        { status: "interrupted" },
-      ]);
+      await expect
+        .poll(async () => (await json(`${url}/threads/${thread_id}/runs`)).items)
+        .toMatchObject([{ status: "interrupted" }]);
   });
 
   test("ends when it has used its root's tokens", async () => {

@@ -77,7 +77,7 @@ describe("a user who subscribes to events", () => {
     await expect.poll(() => ofRuns(viewer).slice(2)).toEqual(["run_ended t1 cancelled", "run_started t1"]);
     await stop(url, third.headers.get("location"));
     await expect.poll(() => ofRuns(viewer).slice(4)).toEqual(["run_ended t1 cancelled"]);
-    expect(heard(another)).toEqual(heard(viewer));
+    await expect.poll(() => heard(another)).toEqual(heard(viewer));
     for (const each of [viewer, another]) each.leave();
   });
 

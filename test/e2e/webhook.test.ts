@@ -29,6 +29,7 @@ test("a run that waits for answers calls the webhook, and its cancellation does 
   const { received, url } = await webhookInbox();
   const { ask } = await told(url);
   await fetch(`${await ask("t0")}/cancel`, { method: "POST" });
+  await expect.poll(() => received.length).toBe(1);
   await ask("t1");
   await expect.poll(() => received.length).toBe(2);
   for (const [index, { message }] of received.entries())
