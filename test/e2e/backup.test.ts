@@ -146,7 +146,7 @@ test("a second simultaneous backup is refused, by the server and by `skein backu
   // Enough to be at work for a while.
   const files = join(dir, "data/workspaces/w/files");
   mkdirSync(files, { recursive: true });
-  for (let n = 0; n < 200; n++) writeFileSync(join(files, String(n)), "x");
+  for (let n = 0; n < 1000; n++) writeFileSync(join(files, String(n)), "x");
   const backup = join(await temporaryFolder(), "backup");
   const first = skein(["backup", backup, "--url", url], {});
   await expect.poll(() => existsSync(join(dir, "data/backups")), { interval: 5 }).toBe(true);

@@ -174,8 +174,12 @@ test("a revoked key ends the upload of a file, and nothing of it is kept", async
   const { urls, keys, issue } = await withKeys({ store: "memory" }, { agents });
   const [revoked, kept] = [await issue(), await issue()];
   const headers = bearer(revoked.key);
-  const upload = request(`${urls[0]}/backend/files/big.txt`, { method: "PUT", headers });
+  const upload = request(`${urls[0]}/backend/files/big.txt`, {
+    ...{ method: "PUT", headers: { ...headers, expect: "100-continue" } },
+  });
   const answered = once(upload, "response");
+  // The server has begun to read it.
+  await once(upload, "continue");
   upload.write("begun");
   await view(`${urls[0]}/events`, { headers });
   await keys.revoke(revoked.record.id);

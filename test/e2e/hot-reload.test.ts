@@ -67,7 +67,7 @@ describe("a change to the agents file", () => {
     await save(dir, "agents.yaml", "agents: { better: { system_prompt: { file: soon.md } } }");
     await expect.poll(() => log.join()).toMatch(/soon\.md/);
     // The file itself stays as it is: what it names comes.
-    await writeFile(join(dir, "soon.md"), "Soon.");
+    await save(dir, "soon.md", "Soon.");
     await expect.poll(() => agentsOf(url)).toEqual(["better"]);
     expect(log).toHaveLength(2);
   });

@@ -43,7 +43,7 @@ async function killedAt(
 describe("kill -9 of a server on sqlite", () => {
   test("during a command: the next process continues, and the command is not run twice", async () => {
     const script = `
-- { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 5" } }] }
+- { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 60" } }] }
 - { say: I will look first., call: [{ tool: execute, args: { command: "cat marks" } }] }
 - { say: All done. }`;
     const { events } = await killedAt(isOutput, script);
@@ -70,7 +70,7 @@ describe("kill -9 of a server on sqlite", () => {
   });
 
   test("whose agent was removed before the restart: the run fails with every span closed", async () => {
-    const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo once; sleep 5" } }] }`;
+    const script = `- { say: Working., call: [{ tool: execute, args: { command: "echo once; sleep 60" } }] }`;
     const { second, events } = await killedAt(isOutput, script, { nextAgent: "another" });
     expect(dataOf(events, "on_tool_end")[0]?.error).toMatch(/Outcome unknown/);
     expect(dataOf(events, "error")[0]).toMatchObject({
@@ -82,7 +82,7 @@ describe("kill -9 of a server on sqlite", () => {
 
   test("during a call that started the run: its outcome is unknown, and it is not run twice", async () => {
     const script = `- { say: I saw it. }`;
-    const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 5" } }];
+    const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 60" } }];
     const { second, events } = await killedAt(isOutput, script, { run: { calls } });
     expect(names(events).filter((name) => name === "on_tool_start")).toHaveLength(2);
     const roles = dataOf(events, "on_message").map(({ message }) => message.role);
@@ -132,19 +132,33 @@ describe("SIGTERM", () => {
 const untilSaid = ({ output }: Pick<Skein, "output">, text: string) =>
   expect.poll(output, { interval: 5 }).toContain(text);
 
+/**
+ * Sends the same signal again once the server has reported the first one. Returns how far apart they were, in ms, and what became of the
+ * server and its run.
+ */
+async function signalledTwice(name: NodeJS.Signals) {
+  const dir = await temporaryFolder();
+  const server = await serve(dir, `- { say: ${"word ".repeat(60)}, delay_ms: 40 }`);
+  const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+  await viewer.until(isDelta);
+  const begun = performance.now();
+  server.child.kill(name);
+  await untilSaid(server, "shutting down");
+  server.child.kill(name);
+  const apart = performance.now() - begun;
+  const events = await viewer.ended().catch(() => []);
+  return { apart, last: events.at(-1), code: await server.exited };
+}
+
 describe("Ctrl-C in a terminal, or a signal to the group of `npm start`,", () => {
   test.each(["SIGINT", "SIGTERM"] as const)(
     "reaches the server as two of %s at once, and the active run still ends first",
     async (name) => {
-      const dir = await temporaryFolder();
-      const server = await serve(dir, `- { say: ${"word ".repeat(60)}, delay_ms: 40 }`);
-      const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until(isDelta);
-      server.child.kill(name);
-      await untilSaid(server, "shutting down");
-      server.child.kill(name);
-      expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
-      expect(await server.exited).toBe(0);
+      // A server takes signals within a second for one. On a busy machine they may be further apart: then it says nothing.
+      let seen = await signalledTwice(name);
+      for (let tries = 1; seen.code !== 0 && seen.apart > 500 && tries < 10; tries++)
+        seen = await signalledTwice(name);
+      expect(seen).toMatchObject({ code: 0, last: { event: "done", data: { status: "success" } } });
     },
   );
 

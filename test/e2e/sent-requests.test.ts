@@ -92,18 +92,15 @@ test("a request is deleted with its thread, and a missing one is not found", asy
 });
 
 test("a run that another process continues after a crash continues to count its model calls", async () => {
-  const options = {
-    ...{ script: "- { say: one two three four five six seven eight, delay_ms: 200 }" },
-    dir: await temporaryFolder(),
-  };
-  const first = await serveWith(KEPT, options);
+  const dir = await temporaryFolder();
+  const first = await serveWith(KEPT, { dir, script: `- { say: ${"word ".repeat(600)}, delay_ms: 200 }` });
   const viewer = await post(`${first.url}/threads/t/runs`, { input: "go" });
   await viewer.until(({ event }) => event === "on_chat_model_stream");
   first.child.kill("SIGKILL");
   await viewer.ended().catch(() => {});
   await first.exited;
 
-  const second = await serveWith(KEPT, options);
+  const second = await serveWith(KEPT, { dir, script: "- { say: one two three }" });
   await reconnect(viewer, second.url);
   const run = `${second.url}${viewer.headers.get("location")?.replace(/\/events$/, "")}`;
   const { spans } = (await (await fetch(`${run}/trace`)).json()) as { spans: TraceSpan[] };

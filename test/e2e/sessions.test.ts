@@ -4,7 +4,7 @@ import { textOf } from "../../src/agent/core/message.ts";
 import type { ModelRequest } from "../../src/agent/core/model.ts";
 import type { Script, Turn } from "../../src/agent/models/scripted.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { gate, gated, heldAfter, WITH_GATE } from "../support/gate.ts";
 import { requestsTo } from "../support/native.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
@@ -253,11 +253,8 @@ describe("the phase of a run", () => {
   });
 
   test("is read from the end of its log, however long that is", async () => {
-    const words = "word ".repeat(400);
-    const { url, send } = await serve({
-      config: { store: "sqlite" },
-      script: ({ messages }) => ({ say: messages.length === 1 ? `${words} ${words}` : "ok", delay_ms: 2 }),
-    });
+    const { model } = heldAfter("held", [{ say: `${"word ".repeat(400)}held and over` }]);
+    const { url, send } = await serve({ config: { store: "sqlite" }, model });
     const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
     await viewer.until(() => viewer.seen.length > 300);
     const { body } = await send("GET", viewer.headers.get("location")?.replace("/events", "") ?? "");
