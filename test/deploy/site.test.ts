@@ -38,10 +38,10 @@ testInChromium(
     await page.waitForSelector(".diagram svg");
     await look({ theme: "dark", width: 390, height: 844 });
     await page.waitForSelector("html.dark .diagram svg");
-    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
     await page.keyboard.press("Control+k");
     await page.fill(".search-input", "resume a stream");
     const first = page.locator(".results .result").first();
-    expect(await first.getAttribute("href")).toContain("/guides/resume-a-stream");
+    await expect.poll(() => first.getAttribute("href")).toContain("/guides/resume-a-stream");
   },
 );

@@ -55,7 +55,7 @@ test("shows the answer while it is written, even after a reload, and each messag
   await writeFile(join(dir, "go"), "");
   await chat.reads("There it is.");
   await chat.is("idle");
-  expect(await chat.messages()).toEqual(["Wait for it.", "A plan.", "Waiting.", "There it is."]);
+  await expect.poll(chat.messages).toEqual(["Wait for it.", "A plan.", "Waiting.", "There it is."]);
 });
 
 test("asks the person and accepts the answer", async () => {
@@ -71,7 +71,7 @@ test("asks the person and accepts the answer", async () => {
   await chat.reads("Thanks.");
   await chat.reads("execute: done");
   await chat.is("idle");
-  expect(await chat.messages()).toEqual(["Compute.", "May I?", "Thanks."]);
+  await expect.poll(chat.messages).toEqual(["Compute.", "May I?", "Thanks."]);
 });
 
 test("steers and stops the run", async () => {
@@ -79,7 +79,10 @@ test("steers and stops the run", async () => {
   const chat = await open({ script: JSON.stringify(turns) });
   await chat.say("Go.");
   await chat.is("executing_tool");
-  await chat.say("Hurry.");
+  // The run could be over before the message arrives.
+  const isSteered = (answer: { url(): string; request(): { method(): string } }) =>
+    answer.request().method() === "POST" && answer.url().endsWith("/messages");
+  await Promise.all([chat.page.waitForResponse(isSteered), chat.say("Hurry.")]);
   await chat.press("Stop");
   await chat.reads("Stopped.");
   await chat.is("idle");

@@ -104,7 +104,9 @@ describe("the end of a run is announced in one word, visibly and audibly", () =>
     const { page } = tab;
     await says(page, "Begin.");
     await entered;
-    await page.getByRole("button", { name: "After this step" }).click();
+    const stop = page.getByRole("button", { name: "After this step" });
+    // The server answers while the step lasts, some seconds later. By then it knows that the run is to stop.
+    await Promise.all([page.waitForResponse("**/cancel"), stop.click()]);
     open();
     await announced(page, "Stopped");
     await page.getByRole("region", { name: "Conversations" }).getByText("Stopped").waitFor();

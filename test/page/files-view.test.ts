@@ -141,9 +141,8 @@ describe("the files on the page", () => {
     await page.locator(".changed li", { hasText: "large.csv" }).getByText("written").waitFor();
     await open("notes/plan.md");
     const rows = page.getByRole("region", { name: "Difference" }).getByRole("row");
-    await rows.first().waitFor();
-    const text = (await rows.allInnerTexts()).map((row) => row.replace(/\s+/g, " ").trim());
-    expect(text).toEqual(["1 1 one", "2 − removed: two", "2 + added: three"]);
+    const texts = async () => (await rows.allInnerTexts()).map((row) => row.replace(/\s+/g, " ").trim());
+    await expect.poll(texts).toEqual(["1 1 one", "2 − removed: two", "2 + added: three"]);
   });
 
   test("a download contains the whole file, and a deleted file is removed", async () => {

@@ -139,6 +139,8 @@ test("several questions of a run are answered together, and later means neither 
 
 test("tabs share one stream of changes, and another tab takes over when the first is closed", async () => {
   const { page, post } = await asked([{ say: "ok" }]);
+  // By then it is the first that asks for the stream.
+  await page.getByRole("region", { name: "Today" }).waitFor();
   const other = await page.context().newPage();
   const streams: string[] = [];
   other.on("request", (request) => {

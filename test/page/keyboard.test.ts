@@ -38,6 +38,7 @@ describe("without a mouse", () => {
       ],
     });
     const { page } = await seen(url);
+    await page.getByLabel("Message", { exact: true }).waitFor();
     await tabTo(page, "Message");
     await page.keyboard.type("Compute it.");
     await page.keyboard.press("Enter");
@@ -100,7 +101,8 @@ describe("without a mouse", () => {
     await expect.poll(focused).toBe("Message");
 
     await page.reload();
-    await tab.go("#/t/one", "First.");
+    // Once it is drawn, the view takes the focus.
+    await expect.poll(focused).toBe("Message");
     await page.evaluate("document.activeElement.blur()");
     await page.locator(".brand").focus();
     await page.keyboard.press("Shift+Tab");
@@ -133,9 +135,9 @@ describe("without a mouse", () => {
       const found = page.getByRole("option", { name: option, selected: true });
       await found.waitFor();
       // A screen reader reads the option that the field names.
-      await expect
-        .poll(() => field.getAttribute("aria-activedescendant"))
-        .toBe(await found.getAttribute("id"));
+      const isNamed = async () =>
+        (await field.getAttribute("aria-activedescendant")) === (await found.getAttribute("id"));
+      await expect.poll(isNamed).toBe(true);
     };
     await finds("needle", /^Message A haystack/);
     for (const width of [1280, 390])
@@ -201,14 +203,15 @@ describe("without a mouse", () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "Hello." });
     const tab = await seen(url);
-    for (const [hash, text] of [
-      ["#/t/one", "ok"],
-      ["#/runs", "Done"],
-      ["#/usage", "scripted:test"],
-      ["#/agents/assistant", "assistant"],
-      ["#/settings", "Settings"],
+    for (const [hash, heading, text] of [
+      ["#/t/one", "", "ok"],
+      ["#/runs", "Runs", "Done"],
+      ["#/usage", "Usage", "scripted:test"],
+      ["#/agents/assistant", "assistant", "Your changes"],
+      ["#/settings", "Settings", "Colours"],
     ] as const) {
       await tab.go(hash, text);
+      await tab.page.locator("main h1", { hasText: heading }).waitFor();
       for (let press = 0; press < 25; press++) {
         await tab.page.keyboard.press("Tab");
         const unseen = await tab.page.evaluate<string>(`(() => {

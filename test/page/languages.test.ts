@@ -45,8 +45,7 @@ test("an error is shown in the page's language, with the server's own text below
   };
   await signIn("sk_wrong");
   const refused = page.getByRole("alert").filter({ hasText: "Die Anmeldung ist ungültig." });
-  await refused.waitFor();
-  expect((await refused.innerText()).split("\n")).toHaveLength(2);
+  await expect.poll(async () => (await refused.innerText()).split("\n")).toHaveLength(2);
   await signIn(key);
   await page.getByRole("textbox", { name: "Nachricht" }).fill("Los.");
   await page.keyboard.press("Enter");
@@ -55,10 +54,8 @@ test("an error is shown in the page's language, with the server's own text below
   await expect.poll(() => note.locator("[lang=en]").innerText()).toBe("It has no room.");
   await page.evaluate(`location.hash = "#/runs"`);
   const cell = page.locator(".runs .problem");
-  await cell.waitFor();
-  expect((await cell.innerText()).split("\n")).toEqual([
-    "Der Anbieter des Modells lehnt die Anfrage ab.",
-    "It has no room.",
-  ]);
+  await expect
+    .poll(async () => (await cell.innerText()).split("\n"))
+    .toEqual(["Der Anbieter des Modells lehnt die Anfrage ab.", "It has no room."]);
   allowErrors("401");
 });

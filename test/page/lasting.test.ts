@@ -4,6 +4,8 @@ import type { Page } from "playwright-core";
 import { afterAll, describe, expect } from "vitest";
 import { test } from "../support/chromium.ts";
 import { onReplicas } from "../support/deployments.ts";
+import { freePort } from "../support/free-port.ts";
+import { heldAfter } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { serveWith, skein } from "../support/process.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
@@ -16,6 +18,8 @@ afterAll(() => redis?.close());
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
 const SLOWLY = { say: WORDS, delay_ms: 40 };
+/** Minutes more than a test takes. */
+const AND_ON = "and on ".repeat(3_000).trim();
 
 const sees = (page: Page, text: string | RegExp) =>
   page.getByText(text).filter({ visible: true }).first().waitFor();
@@ -31,23 +35,27 @@ const showsAll = (page: Page) =>
 
 describe("an answer in progress", () => {
   test("continues after a reload, with each word once", async () => {
-    const { url } = await startServer({ script: [SLOWLY] });
+    const { model, release } = heldAfter("word9", [SLOWLY]);
+    const { url } = await startServer({ model });
     const { page } = await seen(url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     await page.reload();
+    release();
     await showsAll(page);
   });
 
   test("starts over, once, if the server is killed and restarted", async () => {
-    const script = JSON.stringify([SLOWLY]);
-    const server = await serveWith({ store: "sqlite" }, { script });
+    const begun = JSON.stringify([{ ...SLOWLY, say: `${WORDS} ${AND_ON}` }]);
+    const env = { PORT: String(await freePort()) };
+    const server = await serveWith({ store: "sqlite" }, { script: begun, env });
     const { page, allowErrors } = await seen(server.url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     server.child.kill("SIGKILL");
     await sees(page, "Reconnecting");
-    const again = { dir: server.dir, script, env: { PORT: new URL(server.url).port } };
+    const script = JSON.stringify([SLOWLY]);
+    const again = { dir: server.dir, script, env };
     await serveWith({ store: "sqlite" }, again);
     await showsAll(page);
     await sees(page, "Done");
@@ -91,10 +99,14 @@ needing(redis, "redis-server").test(
   "an answer over two replicas has each word once, even if its stream breaks",
   async () => {
     if (!redis) throw new Error("The test has not asked for Redis.");
-    const deployment = await onReplicas(redis)({ script: [SLOWLY] });
+    const { model, release } = heldAfter("word9", [SLOWLY]);
+    const deployment = await onReplicas(redis)({ model });
     const { page, allowErrors } = await seen(deployment.url);
     deployment.cut("reset", { number: 2, bytes: 1500 });
     await says(page, "Tell me.");
+    // It follows the answer: what is left of it is longer than what passes.
+    await sees(page, /word3/);
+    release();
     await showsAll(page);
     expect(deployment.cuts()).toBeGreaterThan(0);
     allowErrors("net::ERR_");
@@ -131,10 +143,8 @@ test("a person with only the scope `read` finds no control that writes", async (
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
   await page.getByRole("heading", { name: "Read-only access" }).waitFor();
   await page.getByRole("list", { name: "Recent conversations" }).getByRole("link").waitFor();
-  const places = await page.evaluate<number>(
-    `document.querySelector("nav .places").getBoundingClientRect().top`,
-  );
-  expect(places).toBeGreaterThan(500);
+  const places = `document.querySelector("nav .places").getBoundingClientRect().top`;
+  await expect.poll(() => page.evaluate(places)).toBeGreaterThan(500);
   await go("#/t/t1", "Read me.");
   for (const name of ["Send", "Rewrite", "Retry", "Fork", "Delete"])
     await expect.poll(() => page.getByRole("button", { name }).count(), { message: name }).toBe(0);

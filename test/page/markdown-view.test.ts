@@ -31,15 +31,16 @@ describe("an answer", () => {
   test("shows each task on one line, with a box that cannot be ticked", async () => {
     const { page } = await saying("- [x] done task\n- [ ] to do\n  - [x] a part of it");
     const box = page.getByRole("checkbox", { name: "Done", exact: true }).first();
-    expect([await box.isChecked(), await box.isDisabled()]).toEqual([true, true]);
-    const heights = await page.evaluate<number[]>(
-      `[...document.querySelectorAll("li.task")].slice(0, 1).map((item) => item.getClientRects()[0].height)`,
-    );
-    expect(heights[0]).toBeLessThan(32);
-    const [of, part] = await page.evaluate<number[]>(
-      `[...document.querySelectorAll("li.task li.task input, li.task:has(li) > input, li.task:has(li) > p > input")].map((each) => each.getBoundingClientRect().left)`,
-    );
-    expect(part).toBeGreaterThan((of ?? 0) + 10);
+    await expect.poll(async () => [await box.isChecked(), await box.isDisabled()]).toEqual([true, true]);
+    const height = `document.querySelector("li.task").getClientRects()[0].height`;
+    await expect.poll(() => page.evaluate(height)).toBeLessThan(32);
+    const indents = `[...document.querySelectorAll("li.task li.task input, li.task:has(li) > input, li.task:has(li) > p > input")].map((each) => each.getBoundingClientRect().left)`;
+    await expect
+      .poll(async () => {
+        const [of = 0, part = 0] = await page.evaluate<number[]>(indents);
+        return part - of;
+      })
+      .toBeGreaterThan(10);
   });
 
   test("has tables that scroll separately, by keyboard too, and never break a word or number", async () => {
@@ -50,15 +51,11 @@ describe("an answer", () => {
     ] as const) {
       await tab.look({ theme, width, height: 900 });
       const table = tab.page.getByRole("group", { name: "Table" });
-      const [inner, outer] = await tab.page.evaluate<number[]>(
-        `[document.querySelector(".wide")].flatMap((box) => [box.scrollWidth, box.clientWidth])`,
-      );
-      expect(inner).toBeGreaterThan(outer ?? 0);
-      const lines = await tab.page.evaluate<number[]>(
-        `[...document.querySelectorAll("td.unbroken")].map((cell) => {
-          const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })`,
-      );
-      expect(new Set(lines)).toEqual(new Set([1]));
+      const beyond = `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector(".wide"))`;
+      await expect.poll(() => tab.page.evaluate(beyond)).toBeGreaterThan(0);
+      const lines = `[...document.querySelectorAll("td.unbroken")].map((cell) => {
+        const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })`;
+      await expect.poll(async () => new Set(await tab.page.evaluate<number[]>(lines))).toEqual(new Set([1]));
       await table.focus();
       await tab.page.keyboard.press("ArrowRight");
       await expect

@@ -50,15 +50,19 @@ test("a message's buttons are complete and cover no text, and a bubble is as wid
   for (const width of [1440, 1024, 390]) {
     await tab.look({ theme: "light", width, height: 900 });
     await tab.go("#/t/one", "A long answer.");
-    const hanging = await tab.page.evaluate<number[]>(HANGING);
-    expect(hanging.length).toBeGreaterThan(8);
-    expect(hanging.filter((px) => px > 0)).toEqual([]);
-    expect([width, await tab.page.evaluate(COVERED)]).toEqual([width, []]);
-    const [short, long] = await tab.page.evaluate<number[]>(
-      `[...document.querySelectorAll(".said > .words")].map((each) => each.getBoundingClientRect().width)`,
-    );
-    expect(short).toBeLessThan(60);
-    expect(long).toBeGreaterThan(250);
+    const hanging = async () => {
+      const all = await tab.page.evaluate<number[]>(HANGING);
+      return { areMany: all.length > 8, hanging: all.filter((px) => px > 0) };
+    };
+    await expect.poll(hanging).toEqual({ areMany: true, hanging: [] });
+    await expect.poll(() => tab.page.evaluate(COVERED), { message: `${width}` }).toEqual([]);
+    const bubbles = async () => {
+      const [short = 999, long = 0] = await tab.page.evaluate<number[]>(
+        `[...document.querySelectorAll(".said > .words")].map((each) => each.getBoundingClientRect().width)`,
+      );
+      return { isShort: short < 60, isLong: long > 250 };
+    };
+    await expect.poll(bubbles).toEqual({ isShort: true, isLong: true });
     await expect.poll(() => tab.page.evaluate("document.documentElement.scrollWidth")).toBe(width);
     await tab.screenshot(`messages-${width}`);
   }
@@ -92,6 +96,7 @@ describe("on a page over plain http, without a clipboard", () => {
     await page.getByRole("button", { name: "Copy as JSON" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Copied" }).waitFor();
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await field(page).fill("");
     await page.keyboard.press("Control+V");
     await expect.poll(() => field(page).inputValue()).toContain('"Words to keep"');
@@ -157,16 +162,25 @@ test("a deleted conversation can be restored for ten seconds, and the server lea
   const { page } = tab;
   await page.clock.install();
   await tab.go("#/t/one", "Keep me");
+  const deleted: string[] = [];
+  page.on("request", (request) => {
+    if (request.method() === "DELETE") deleted.push(new URL(request.url()).pathname);
+  });
   const removes = async () => {
     await page.getByRole("button", { name: "More" }).click();
     await page.getByRole("button", { name: "Rename or delete…" }).click();
-    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    const remove = page.getByRole("button", { name: "Delete", exact: true });
+    await remove.waitFor();
+    // From here on, time passes only as the test says: on a busy machine, ten seconds are soon over.
+    await page.clock.pauseAt((await page.evaluate<number>("Date.now()")) + 20_000);
+    await remove.click();
+    await page.clock.runFor(1_000);
   };
   const row = page.locator(".thread");
   await removes();
   await page.getByRole("button", { name: "Undo" }).waitFor();
   await expect.poll(() => row.count()).toBe(0);
-  await page.clock.pauseAt((await page.evaluate<number>("Date.now()")) + 5_000);
+  await page.clock.runFor(8_000);
   await page.getByRole("button", { name: "Undo" }).click();
   await page.clock.runFor(1_000);
   await row.waitFor();
@@ -175,11 +189,13 @@ test("a deleted conversation can be restored for ten seconds, and the server lea
   await page.clock.resume();
   await removes();
   await page.getByRole("button", { name: "Undo" }).waitFor();
+  await page.clock.resume();
   expect(await tab.barriers()).toEqual([]);
   await tab.screenshot("page-undo");
   await page.clock.fastForward(10_000);
   await expect.poll(async () => (await fetch(`${url}/threads/one`)).status).toBe(404);
   await page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" });
+  expect(deleted).toEqual(["/threads/one"]);
 });
 
 /** A red pixel. */
@@ -288,6 +304,7 @@ test("a search result opens its message with the word marked, and Back and a rel
   await page.keyboard.press("Home");
   await isSeen("Turn 0").toBe(true);
   await tab.go("#/t/other", "Other");
+  await page.getByRole("article", { name: "You" }).filter({ hasText: "Other" }).waitFor();
   await page.goBack();
   await isSeen("Turn 0").toBe(true);
   await page.reload();
@@ -296,8 +313,8 @@ test("a search result opens its message with the word marked, and Back and a rel
   await page.getByRole("article", { name: "You" }).first().hover();
   await page.evaluate(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`);
   await page.getByRole("button", { name: "Copy link" }).first().click();
+  await expect.poll(() => page.evaluate("String(window.copied)")).toMatch(/\/#\/t\/hay\/m\/msg_/);
   const link = await page.evaluate<string>("window.copied");
-  expect(link).toMatch(/\/#\/t\/hay\/m\/msg_/);
   await tab.go("#/t/other", "Other");
   await page.goto(link);
   await page.reload();

@@ -235,7 +235,7 @@ agents:
   const dialog = page.getByRole("dialog", { name: "Run this step again and compare" });
   await dialog.getByRole("radio", { name: "Call the model again" }).press("ArrowDown");
   const args = dialog.getByLabel(/^Arguments of look_up/);
-  expect(JSON.parse(await args.inputValue())).toEqual({ word: "apple" });
+  await expect.poll(async () => JSON.parse(await args.inputValue())).toEqual({ word: "apple" });
   const begin = dialog.getByRole("button", { name: "Run and compare" });
   const faults = [
     ['["pear"]', "look_up: The arguments must be one JSON object"],

@@ -37,7 +37,13 @@ export async function seen(
   return {
     ...tab,
     go: async (hash, text) => {
-      await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
+      // Once the view before, which may show the text too, has been left.
+      await page.evaluate(`new Promise((left) => {
+        const before = location.href;
+        location.hash = ${JSON.stringify(hash)};
+        if (location.href === before) left();
+        else addEventListener("hashchange", () => left(), { once: true });
+      })`);
       await page.getByText(text).filter({ visible: true }).first().waitFor();
     },
     harm: async () => {

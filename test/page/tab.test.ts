@@ -65,11 +65,10 @@ test("the tab shows its content, and that a run is active, waiting, or finished 
   await expect.poll(title).toBe("Quarterly report · Skein");
 
   await page.evaluate("hide(true)");
-  const run = runs(url, "report", { input: "Write it." });
+  await runs(url, "report", { input: "Write it.", background: true });
   await expect.poll(title).toBe("● Quarterly report · Skein");
   await expect.poll(() => icon(page)).toContain("data:image/svg+xml");
   open();
-  await run;
   await expect.poll(title).toBe("✓ Quarterly report · Skein");
   await expect.poll(() => page.evaluate("shown")).toEqual(["Quarterly report: Finished"]);
   await page.evaluate("hide(false)");

@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Model } from "../../../src/agent/core/model.ts";
 import { openTab, type Tab } from "../../support/chromium.ts";
+import { freePort } from "../../support/free-port.ts";
 import { bundle, servePage } from "../../support/page-host.ts";
 import { serveWith } from "../../support/process.ts";
 import { startServer, temporaryFolder } from "../../support/server.ts";
@@ -46,10 +47,11 @@ export async function chatsIn(file: string) {
     return { server, origin, ...(await visit(origin, server.url)) };
   }
 
-  /** The same, with a server that is a process. */
+  /** The same, with a server that is a process, on a port that stays free while it is down. */
   async function openBesideProcess(script: string) {
     const origin = await servePage(page);
-    const server = await serveWith({ cors: { origins: [origin] } }, { agent: LOCAL, script });
+    const env = { PORT: String(await freePort()) };
+    const server = await serveWith({ cors: { origins: [origin] } }, { agent: LOCAL, script, env });
     return { server, origin, ...(await visit(origin, server.url)) };
   }
 

@@ -26,9 +26,8 @@ describe("a page with useStream on another origin", () => {
     await chat.say("Hello from a page.");
     await chat.reads("This was the scripted demo");
     await chat.is("ready");
-    const all = (await chat.all()).join("\n");
-    expect(all).toContain("You wrote: “Hello from a page.”");
-    expect(all).toContain("their sum is 385");
+    for (const text of ["You wrote: “Hello from a page.”", "their sum is 385"])
+      await expect.poll(async () => (await chat.all()).join("\n")).toContain(text);
     const called = ["write_todos", "write_file", "read_file", "ls", "execute", "write_todos"];
     await expect
       .poll(() => tab.page.getByRole("heading").allInnerTexts())
@@ -50,7 +49,7 @@ describe("a page with useStream on another origin", () => {
     await chat.reads("word59");
     await chat.is("ready");
     await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
-    expect(await statusesOn(server, tab)).toEqual(["success"]);
+    await expect.poll(() => statusesOn(server, tab)).toEqual(["success"]);
     tab.allowErrors("net::ERR_");
   });
 

@@ -62,7 +62,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await writeFile(join(dir, "go"), "");
     await chat.reads("Done.");
     await chat.is("ready");
-    expect((await chat.all()).join("\n")).toContain(`execute: ${states.done}`);
+    await expect.poll(async () => (await chat.all()).join("\n")).toContain(`execute: ${states.done}`);
   });
 
   test("runs a call that the person approves, and shows its result", async () => {
@@ -71,10 +71,11 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.press("Approve");
     await chat.reads("As you like.");
     await chat.is("ready");
-    const all = await chat.all();
-    expect(all).toHaveLength(messages);
-    expect(all.join("\n")).toMatch(isDone);
-    expect((await statusesOn(server, tab)).sort()).toEqual(["interrupted", "success"]);
+    await expect.poll(chat.all).toHaveLength(messages);
+    await expect.poll(async () => (await chat.all()).join("\n")).toMatch(isDone);
+    await expect
+      .poll(async () => (await statusesOn(server, tab)).sort())
+      .toEqual(["interrupted", "success"]);
     await tab.screenshot(`${name}-approved`);
   });
 
@@ -83,7 +84,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.press("Deny");
     await chat.reads("As you like.");
     await chat.is("ready");
-    expect((await chat.all()).join("\n")).toContain(`execute: ${states.denied}`);
+    await expect.poll(async () => (await chat.all()).join("\n")).toContain(`execute: ${states.denied}`);
     const thread = await threadOf(server, tab);
     expect(thread.messages.find(({ role }) => role === "tool")?.error).toContain("Not on my machine.");
   });
@@ -94,9 +95,8 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.press("Approve");
     await chat.reads("As you like.");
     await chat.is("ready");
-    const all = await chat.all();
-    expect(all).toHaveLength(messages);
-    expect(all.join("\n")).toMatch(isDone);
+    await expect.poll(chat.all).toHaveLength(messages);
+    await expect.poll(async () => (await chat.all()).join("\n")).toMatch(isDone);
   });
 
   test("shows the whole answer once after a reload during the answer", async () => {
@@ -110,7 +110,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.reads("word59");
     await chat.is("ready");
     await expect.poll(() => chat.all()).toEqual(["Tell me.", WORDS]);
-    expect(await statusesOn(server, tab)).toEqual(["success"]);
+    await expect.poll(() => statusesOn(server, tab)).toEqual(["success"]);
   });
 
   test("stops the run, and accepts the next message", async () => {
