@@ -16,7 +16,10 @@ import { startServer, type TestServer } from "../support/server.ts";
 import { view } from "../support/sse.ts";
 
 const HEARTBEAT = { streams: { heartbeat: 0.05 } };
-const QUICK = { silenceMs: 1_000, longestPauseMs: 20 };
+/** Tries again soon. */
+const SOON = { longestPauseMs: 20 };
+/** Only where silence is the point: a slow machine makes one too. */
+const QUICK = { ...SOON, silenceMs: 1_000 };
 
 async function proxyBefore({ url }: { url: string }) {
   const proxy = await cuttingProxy(Number(new URL(url).port));
@@ -59,19 +62,22 @@ describe("following a thread", () => {
     const server = await startServer({ script: () => ({ say: "one two three" }), config: HEARTBEAT });
     const { proxy, url } = await proxyBefore(server);
     const direct = createClient({ baseUrl: server.url });
-    await direct.threads.create({ id: "t1" });
+    for await (const _ of direct.run("t1", { input: "turn 0" }));
+    const [first] = (await direct.runs.of("t1")).items;
+    // From its first event on, whenever the connection is there.
+    const after = await cursorOf(direct, first?.id ?? "");
     const breaks = ["cut", "silence", "cut"];
     const client = createClient({ baseUrl: url, ...QUICK });
-    const seen = reading(client.follow("t1", {}, untilTheEnd()), (event) => {
+    const seen = reading(client.follow("t1", { after }, untilTheEnd()), (event) => {
       if (event.event !== "on_chat_model_start") return;
       if (breaks.pop() === "silence") proxy.silence();
       else proxy.cutAll();
     });
     for (const turn of [1, 2, 3, 4]) {
       await direct.start("t1", { input: `turn ${turn}` });
-      await expect.poll(() => ends(seen)).toBe(turn);
+      await expect.poll(() => ends(seen)).toBe(turn + 1);
     }
-    expect(seen).toEqual(await logOf(server));
+    expect(seen).toEqual((await logOf(server)).slice(1));
     expect(breaks).toEqual([]);
     expect(proxy.connections).toBeGreaterThan(3);
   });
@@ -122,11 +128,13 @@ describe("following a thread", () => {
 
   test("ends with an error if the thread is deleted or does not exist", async () => {
     const { url } = await startServer({ script: () => ({ say: "Hello." }) });
-    const client = createClient({ baseUrl: url, ...QUICK });
+    const client = createClient({ baseUrl: url, ...SOON });
     for await (const _ of client.run("t1", { input: "go" }));
-    const next = client.follow("t1", {}).next();
+    const ended = expect(client.follow("t1", {}).next()).rejects.toMatchObject({
+      ...{ status: 404, code: "not_found" },
+    });
     await client.threads.delete("t1");
-    await expect(next).rejects.toMatchObject({ status: 404, code: "not_found" });
+    await ended;
     await expect(client.follow("nowhere", {}).next()).rejects.toMatchObject({ code: "not_found" });
   });
 
@@ -146,7 +154,7 @@ describe("following a thread", () => {
 test("reports that events may be missing if the connection is lost before the first event", async () => {
   const server = await startServer();
   const { proxy, url } = await proxyBefore(server);
-  const client = createClient({ baseUrl: url, ...QUICK });
+  const client = createClient({ baseUrl: url, ...SOON });
   await client.threads.create({ id: "t1" });
   const told: string[] = [];
   const options = {
@@ -176,10 +184,10 @@ async function cursorOf(client: ReturnType<typeof createClient>, run: string): P
 
 describe("the state of the connection", () => {
   test("is reported once per change, across everything that is followed", async () => {
-    const server = await startServer({ script: () => ({ say: "Hello." }), config: HEARTBEAT });
+    const server = await startServer({ script: () => ({ say: "Hello." }) });
     const { proxy, url } = await proxyBefore(server);
     const states: string[] = [];
-    const client = createClient({ baseUrl: url, ...QUICK, onConnection: (state) => states.push(state) });
+    const client = createClient({ baseUrl: url, ...SOON, onConnection: (state) => states.push(state) });
     await client.threads.create({ id: "t1" });
     const signal = untilTheEnd();
     let connected = 0;
@@ -197,7 +205,7 @@ describe("the user's changes", () => {
   test("are yielded as they happen, even after the connection was lost", async () => {
     const server = await startServer({ script: () => ({ say: "Hello." }) });
     const { proxy, url } = await proxyBefore(server);
-    const client = createClient({ baseUrl: url, ...QUICK });
+    const client = createClient({ baseUrl: url, ...SOON });
     let connected = 0;
     const seen: UserEvent[] = reading(client.changes(untilTheEnd(), { onConnected: () => void connected++ }));
     const renamed = () => seen.filter(({ event }) => event === "thread_changed").length;
@@ -284,7 +292,7 @@ describe("a start whose response is lost", () => {
     const retried: Error[] = [];
     const options: ClientOptions = { baseUrl: url, ...QUICK, onRetry: (reason) => void retried.push(reason) };
     const { id } = await createClient(options).start("t1", { input: "go" });
-    expect(retried).toHaveLength(1);
+    expect(retried).not.toEqual([]);
     const { items } = await createClient({ baseUrl: server.url }).runs.of("t1");
     expect(items.map((run) => run.id)).toEqual([id]);
   });
