@@ -3,10 +3,10 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../support/free-port.ts";
 import { heldAfter } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
@@ -84,13 +84,3 @@ needing(hasProgram("systemd-analyze"), "systemd-analyze").describe("deploy/syste
     expect(stdout).toMatch(/Overall exposure level/);
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
-  return address.port;
-}

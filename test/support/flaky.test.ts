@@ -14,7 +14,7 @@ test("a test that passes only when it is repeated is named at the end, with its 
 test.each([
   ["it fails the run", {}, 1],
   ["it does not while it is known", { KNOWN_UNTIL: "9999-12-31" }, 0],
-  ["it does again after the last day", { KNOWN_UNTIL: "2026-11-01" }, 1],
+  ["it does again after the last day", { KNOWN_UNTIL: "2001-01-01" }, 1],
 ])("in CI %s", async (_, env, exitCode) => {
   expect((await runFixture("flaky", { CI: "true", ...env })).exitCode).toBe(exitCode);
 });

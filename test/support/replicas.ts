@@ -64,7 +64,7 @@ export function replicasOn(
   };
   const end = async () => {
     await Promise.all([...running.values()].map(killed));
-    if (dir !== undefined) await rm(dir, { recursive: true, force: true });
+    if (dir !== undefined) await rm(dir, { recursive: true, force: true, maxRetries: 10 });
     dir = undefined;
     place = undefined;
   };

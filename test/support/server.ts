@@ -89,6 +89,7 @@ export async function startOne(options: ServerOptions = {}): Promise<TestServer>
 
 export async function temporaryFolder(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "skein-"));
-  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  // A process that is about to end may still write there.
+  onTestFinished(() => rm(dir, { recursive: true, force: true, maxRetries: 10 }));
   return dir;
 }

@@ -73,9 +73,7 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
     await chat.is("ready");
     await expect.poll(chat.all).toHaveLength(messages);
     await expect.poll(async () => (await chat.all()).join("\n")).toMatch(isDone);
-    await expect
-      .poll(async () => (await statusesOn(server, tab)).sort())
-      .toEqual(["interrupted", "success"]);
+    await expect.poll(async () => (await statusesOn(server, tab)).sort()).toEqual(["interrupted", "success"]);
     await tab.screenshot(`${name}-approved`);
   });
 
