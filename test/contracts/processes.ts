@@ -71,13 +71,15 @@ export function processesContract(open: (more?: { leaseMs: number }) => Promise<
       data: { thread_id: "t", run_id: "r", agent },
     });
     const [long, short] = [started("é\ud800".repeat(20_000)), started("a")];
-    const heard = events.next();
-    // Until the subscription is there, no one hears.
-    const telling = setInterval(() => one.bus.publish(ADA, long), 5);
-    expect(JSON.stringify((await heard).value)).toBe(JSON.stringify(long));
-    clearInterval(telling);
-    one.bus.publish(BOB, short);
-    expect((await others.next()).value).toEqual(short);
+    const heard = Promise.all([events.next(), others.next()]);
+    // Until the subscriptions are there, no one hears.
+    const telling = setInterval(() => {
+      one.bus.publish(ADA, long);
+      one.bus.publish(BOB, short);
+    }, 5);
+    const [first, second] = await heard.finally(() => clearInterval(telling));
+    expect(JSON.stringify(first.value)).toBe(JSON.stringify(long));
+    expect(second.value).toEqual(short);
   });
 
   test("stop each other's runs, and lose no message that is sent at the end of a run", async () => {

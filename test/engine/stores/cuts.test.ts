@@ -20,7 +20,7 @@ import { type CuttingProxy, cuttingProxy } from "../../support/cutting-proxy.ts"
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { startRedis } from "../../support/redis.ts";
-import { isNightly } from "../../support/seed.ts";
+import { isNightly, seedOr } from "../../support/seed.ts";
 import { checkedAfter, type StorePlace } from "../../support/store-check.ts";
 import {
   ADA,
@@ -38,10 +38,10 @@ import {
 import { HOUR, type OpenQuotas } from "./fixture-quotas.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
-// The suites of the kernel take minutes here, and run in the night. Each time, other connections are cut between any commands.
+// The suites of the kernel take minutes here, and run in the night, when other connections are cut each time, between any commands.
 
-/** CUTS_SEED cuts the same again. */
-const seed = Number(process.env.CUTS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+/** CUTS_SEED cuts others. */
+const seed = Number(process.env.CUTS_SEED ?? seedOr(1));
 const random = createRandom(String(seed));
 
 /** A hundred calls at once, of which each ninth is cut, take their time on a busy machine. */

@@ -12,8 +12,11 @@ const pooled = postgres && hasPgBouncer() ? postgres : undefined;
 afterAll(() => postgres?.close());
 const server = () => postgres ?? expect.fail("There was a PostgreSQL a moment ago.");
 
-async function open(url: string) {
-  const stores = await createPostgresStores({ url, deadlineMs: 60_000 });
+/** What a PostgreSQL refuses that may accept it soon is tried for so long. */
+const REFUSED_MS = 5_000;
+
+async function open(url: string, deadlineMs = 60_000) {
+  const stores = await createPostgresStores({ url, deadlineMs });
   onTestFinished(() => stores.close());
   return stores;
 }
@@ -106,7 +109,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
 
   test("is ready only while it accepts writes", async () => {
     const url = await server().database();
-    const stores = await open(url);
+    const stores = await open(url, REFUSED_MS);
     const set = async (value: string) => {
       const name = new URL(url).pathname.slice(1);
       const { ask, url: beside } = server();
@@ -124,7 +127,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
 
   test("whose connection ends reports PostgreSQL's reason on the next one: that it accepts no writes", async () => {
     const url = await server().database();
-    const stores = await open(url);
+    const stores = await open(url, REFUSED_MS);
     const { ask, url: beside } = server();
     await ask(
       beside,

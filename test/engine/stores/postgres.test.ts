@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const open = openingAgain(
   () => tables?.empty() ?? expect.fail("There is no PostgreSQL."),
-  (url, options) => createPostgresStores({ url, pool: 4, ...options }),
+  (url, options) => createPostgresStores({ url, pool: 4, deadlineMs: 60_000, ...options }),
   true,
 );
 

@@ -21,7 +21,7 @@ afterAll(async () => {
 
 const open: Open = async (options) => {
   for (const node of nodes ?? []) node.ask("FLUSHALL");
-  return createRedisStores({ url: nodes?.[0]?.url ?? "", ...options });
+  return createRedisStores({ url: nodes?.[0]?.url ?? "", deadlineMs: 60_000, ...options });
 };
 
 needing(nodes, "redis-server").describe("redis stores on a cluster", () => {

@@ -22,7 +22,12 @@ export function processesOn(
     opened = [];
   });
   return async (more) => {
-    const stores = await createRedisStores({ url: redis?.url ?? "", ...options, ...more });
+    const stores = await createRedisStores({
+      url: redis?.url ?? "",
+      deadlineMs: 60_000,
+      ...options,
+      ...more,
+    });
     opened.push(stores);
     return stores;
   };

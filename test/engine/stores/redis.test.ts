@@ -30,7 +30,10 @@ const open = openingAgain(
   () => databases++,
   async (database, options) => {
     if (!redis) throw new Error("There is no Redis.");
-    const stores = await createRedisStores({ url: `${redis.url}/${database}`, ...options });
+    const stores = await createRedisStores({
+      ...{ url: `${redis.url}/${database}`, deadlineMs: 60_000 },
+      ...options,
+    });
     return {
       ...stores,
       async close() {

@@ -155,9 +155,10 @@ test("no confirmed data is lost if the power fails during a checkpoint", async (
       });
     before = now;
   };
+  written.push(...(await write(stores, 32 * MIB, look)));
   // How much of its work the thread does between two looks depends on the machine.
-  for (let rounds = 0; rounds === 0 || (cuts.length <= 2 && rounds < 8); rounds++)
-    written.push(...(await write(stores, 32 * MIB, look)));
+  for (let more = 0; cuts.length <= 2 && more < 4; more++)
+    written.push(...(await write(stores, 16 * MIB, look)));
   await stores.close();
   expect(cuts.length).toBeGreaterThan(2);
   for (const cut of cuts) {

@@ -116,7 +116,8 @@ describeWithOwnEngine("a sandbox", (engine) => {
   test("is stopped when unused, then removed, and returns with its files", async () => {
     const world = await newWorld();
     const { pool } = newServer(engine, world);
-    const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "5s" });
+    // Long enough apart for a busy machine to look in between.
+    const config = await configOf(engine, "busybox", { idle_stop: "0.5s", idle_remove: "10s" });
     const backend = await pool.get(ada, config);
     await backend.write("f", Buffer.from("kept"), signal);
     const seen = new Set<string>();
