@@ -91,7 +91,8 @@ async function turmoil(
   const random = createRandom(seed);
   const ending = new AbortController();
   const world = { ...actors, ending: ending.signal, over: over.signal };
-  const striking = strike(random.branch("faults"), { faults, shared, leaseMs: LEASE_MS }, world);
+  const options = { faults, shared, leaseMs: LEASE_MS, isComplete: true };
+  const striking = strike(random.branch("faults"), options, world);
   const working = work(users, random.branch("work"), world);
   await Promise.race([sleep(seconds * 1000), Promise.all([striking, working])]);
   ending.abort();

@@ -30,6 +30,8 @@ export interface FaultOptions {
   readonly leaseMs: number;
   /** Longest time between two of them. Default: 2 s. */
   readonly pauseMs?: number;
+  /** One of each kind comes, even if the time is over before that on a busy machine. */
+  readonly isComplete?: boolean;
 }
 
 /** First one of each kind, then random ones. Resolves when `world.ending` has aborted and everything works again. */
@@ -39,7 +41,7 @@ export async function strike(random: Random, options: FaultOptions, world: World
   const underWay = new Set<Promise<void>>();
   while (weighted.length > 0) {
     await pause(random, options.pauseMs ?? LONGEST_PAUSE_MS, world.ending);
-    if (world.ending.aborted) break;
+    if (world.ending.aborted && !(options.isComplete && first.length > 0)) break;
     const fault = first.pop() ?? random.pick(weighted);
     const striking = befall(fault, random, options, world).finally(() => underWay.delete(striking));
     underWay.add(striking);

@@ -46,7 +46,8 @@ test("a full disk makes the server unready and refuses new work, and every run w
 
 test("calls that fail because no file can be opened leave one line that names the resource and counts them", async () => {
   const call = "{ tool: execute, args: { command: echo ok } }";
-  const script = `- { say: ${WORDS}, delay_ms: 50, call: [${call}] }\n${`- { call: [${call}, ${call}] }\n`.repeat(2)}- { say: over }`;
+  // The words last until no file can be opened.
+  const script = `- { say: ${`${WORDS} `.repeat(3)}, delay_ms: 50, call: [${call}] }\n${`- { call: [${call}, ${call}] }\n`.repeat(2)}- { say: over }`;
   const server = await serve(await temporaryFolder(), script);
   const viewer = await post(`${server.url}/threads/t/runs`, { input: "go" });
   await viewer.until(({ event }) => event === "on_chat_model_stream");

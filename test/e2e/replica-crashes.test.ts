@@ -27,7 +27,8 @@ const IN_A_COMMAND = `
 - { say: Working., call: [{ tool: execute, args: { command: "echo begun | tee -a marks; sleep 60" } }] }
 - { say: I look first., call: [{ tool: execute, args: { command: "cat marks" } }] }
 - { say: It is over. }`;
-const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
+/** Six seconds: a run is not over before its server is struck, on a busy machine either. */
+const IN_WORDS = `- { say: ${"word ".repeat(60)}, delay_ms: 100 }`;
 
 const IN_MANY_WORDS = `- { say: ${"word ".repeat(600)}, delay_ms: 100 }`;
 

@@ -43,6 +43,8 @@ for (const { start, program } of SHARED_STORES) {
       expect((await view(other.url + location)).status).toBe(200);
       expect(textSeen(events)).toBe("a b c d e f");
       expect(await getJson(`${other.url}/threads/t1`)).toMatchObject({ status: "idle", message_count: 2 });
+      // Another server's event may overtake it.
+      for (const { others } of users) await expect.poll(() => others.join()).toContain("event: run_ended");
       // Nothing comes twice, or after it.
       await send(`${other.url}/threads`, { id: "last" });
       const told = users.map(

@@ -196,8 +196,9 @@ describeWithOwnEngine("the routes of a Docker backend", (engine) => {
     });
     await expect(upload).rejects.toThrow();
     expect((await fetch(`${url}/backend/files/half`)).status).toBe(404);
-    const listed = (await (await fetch(`${url}/backend/files/`)).json()) as { items: unknown[] };
-    expect(listed.items).toEqual([]);
+    const listed = async () =>
+      ((await (await fetch(`${url}/backend/files/`)).json()) as { items: unknown[] }).items;
+    await expect.poll(listed).toEqual([]);
   });
 
   test("return 503 while the engine is unavailable, and so does readiness", async () => {

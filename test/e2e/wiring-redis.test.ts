@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
-import { serveWith } from "../support/process.ts";
+import { type ServerProcess, serveWith } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { post } from "../support/sse.ts";
 
@@ -47,7 +47,7 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
     await expect.poll(() => livesOf("*:t3}:meta")).toEqual([-1]);
     await expect.poll(() => livesOf("sk:{*}:threads")).toEqual([-1]);
     await runOn(url, "t3");
-    expect(new Set(livesOf("*:t3}:[^e]*"))).toEqual(new Set([-1]));
+    await expect.poll(() => new Set(livesOf("*:t3}:[^e]*"))).toEqual(new Set([-1]));
   });
 
   test("keeps threads for years, longer than any timer", async () => {
@@ -59,13 +59,19 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
 
   test("warns about a Redis that stores nothing on disk, if Redis reports it", async () => {
     const WARNING = "Redis keeps nothing on disk";
-    expect((await serveWith({}, { env })).output()).toContain(WARNING);
+    const ended = async (server: ServerProcess) => {
+      server.child.kill("SIGTERM");
+      await server.exited;
+      // Its log is complete.
+      return server.output();
+    };
+    expect(await ended(await serveWith({}, { env }))).toContain(WARNING);
     redis?.ask("ACL", "SETUSER", "managed", "on", ">secret", "~*", "&*", "+@all", "-config");
     const url = redis?.url.replace("redis://", "redis://managed:secret@");
     const managed = await serveWith({}, { env: { ...env, REDIS_URL: `${url}/0` } });
-    expect(managed.output()).not.toContain(WARNING);
+    expect(await ended(managed)).not.toContain(WARNING);
     redis?.ask("CONFIG", "SET", "save", "3600 1");
-    expect((await serveWith({}, { env })).output()).not.toContain(WARNING);
+    expect(await ended(await serveWith({}, { env }))).not.toContain(WARNING);
   });
 
   test("shares its tickets with the other servers on it", async () => {
