@@ -1,7 +1,7 @@
 // A dialog at the edge of a narrow screen. The browser's Back button closes it, as on a phone.
 
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Dialog } from "./components.tsx";
 import { DRAWER, replaceAddress } from "./routes.ts";
 
@@ -13,7 +13,8 @@ export function Drawer(props: {
 }) {
   const close = useRef(props.onClose);
   close.current = props.onClose;
-  useEffect(() => {
+  // Before the user can press Back.
+  useLayoutEffect(() => {
     // After a reload, or for a URL that opens the drawer, the history already contains the drawer's entry.
     if (!history.state?.isDrawer) history.pushState(DRAWER, "");
     let isLeft = false;
