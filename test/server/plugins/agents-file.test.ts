@@ -164,7 +164,7 @@ test("a changed plugin is loaded again with the files that it imports; a broken 
   await expect.poll(text).toBe("m1: lobbed 20 seen");
 
   // The cause of a failure may lie outside the files that the plugin imports.
-  const dependent = waiting.replace("${word} $", "${word} again $");
+  const dependent = waiting.replace("word} ", "word} again ");
   await save(
     "plugin.ts",
     `import { existsSync } from "node:fs";\nif (!existsSync(new URL("./ready", import.meta.url))) throw new Error("the service is away");\n${dependent}`,
