@@ -32,7 +32,7 @@ const SHORT_JSON: Readonly<Record<string, readonly string[]>> = {
   ],
   "a model, a tool or an operator's file gives it, within a limit": [
     ...["agent/agents", "agent/core", "agent/hooks", "agent/models", "agent/tools"],
-    ...["sandbox", "server/plugins", "server/telemetry"],
+    ...["sandbox", "server/telemetry"],
   ],
   "it is a key, a cursor, a setting or an error": [
     ...["lib", "protocol", "server/auth", "server/http/errors.ts", "engine/quotas", "engine/admin"],

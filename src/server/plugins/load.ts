@@ -36,7 +36,7 @@ export interface LoadedPlugins {
 }
 
 export interface PluginLoader {
-  /** Never throws. */
+  /** Loads the plugins that one configuration file lists. Never throws. */
   load(refs: readonly PluginRef[]): Promise<LoadedPlugins>;
 }
 
@@ -46,11 +46,11 @@ interface LoadedModule {
 }
 
 export function createPluginLoader(): PluginLoader {
-  /** The loaded modules by path and folder. Contains only modules that the lists name. */
+  /** The loaded modules by their entry in the list. Contains only modules that the list names. */
   let known = new Map<string, LoadedModule>();
 
-  const obtain = async (ref: PluginRef, key: string): Promise<LoadedModule> => {
-    const before = known.get(key);
+  const obtain = async (ref: PluginRef): Promise<LoadedModule> => {
+    const before = known.get(ref.module);
     // A failure may have causes outside the files, such as a service that a module calls while it loads.
     const isUsable = before && "module" in before.imported.outcome;
     if (isUsable && before.fingerprint === (await fingerprintOf(before.imported.files))) return before;
@@ -64,9 +64,8 @@ export function createPluginLoader(): PluginLoader {
       const loaded: LoadedPlugins[] = [];
       // Loads one after another, because a module may rely on the effects of an earlier one.
       for (const [index, ref] of refs.entries()) {
-        const key = JSON.stringify([ref.folder, ref.module]);
-        const each = found.get(key) ?? (await obtain(ref, key));
-        found.set(key, each);
+        const each = found.get(ref.module) ?? (await obtain(ref));
+        found.set(ref.module, each);
         loaded.push(loadedOf(each.imported, ref, index));
       }
       known = found;
