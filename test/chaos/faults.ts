@@ -30,11 +30,14 @@ export interface FaultOptions {
   readonly leaseMs: number;
   /** Longest time between two of them. Default: 2 s. */
   readonly pauseMs?: number;
-  /** One of each kind comes, even if the time is over before that on a busy machine. */
+  /** One of each kind is tried, even if a busy machine needs more time for that. */
   readonly isComplete?: boolean;
 }
 
-/** First one of each kind, then random ones. Resolves when `world.ending` has aborted and everything works again. */
+/**
+ * First one of each kind, then random ones. Resolves when `world.ending` has aborted, if `isComplete` after one of each kind, and everything
+ * works again.
+ */
 export async function strike(random: Random, options: FaultOptions, world: World): Promise<void> {
   const weighted = options.faults.flatMap((fault) => Array.from({ length: SHARES[fault] }, () => fault));
   const first = random.shuffle(options.faults);
@@ -45,6 +48,8 @@ export async function strike(random: Random, options: FaultOptions, world: World
     const fault = first.pop() ?? random.pick(weighted);
     const striking = befall(fault, random, options, world).finally(() => underWay.delete(striking));
     underWay.add(striking);
+    // Without pauses they would prevent each other.
+    if (world.ending.aborted) await striking;
   }
   await Promise.all(underWay);
 }

@@ -130,9 +130,8 @@ describe("following a thread", () => {
     const { url } = await startServer({ script: () => ({ say: "Hello." }) });
     const client = createClient({ baseUrl: url, ...SOON });
     for await (const _ of client.run("t1", { input: "go" }));
-    const ended = expect(client.follow("t1", {}).next()).rejects.toMatchObject({
-      ...{ status: 404, code: "not_found" },
-    });
+    const notFound = { status: 404, code: "not_found" };
+    const ended = expect(client.follow("t1", {}).next()).rejects.toMatchObject(notFound);
     await client.threads.delete("t1");
     await ended;
     await expect(client.follow("nowhere", {}).next()).rejects.toMatchObject({ code: "not_found" });

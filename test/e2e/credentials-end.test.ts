@@ -175,10 +175,11 @@ test("a revoked key ends the upload of a file, and nothing of it is kept", async
   const [revoked, kept] = [await issue(), await issue()];
   const headers = bearer(revoked.key);
   const upload = request(`${urls[0]}/backend/files/big.txt`, {
-    ...{ method: "PUT", headers: { ...headers, expect: "100-continue" } },
+    method: "PUT",
+    headers: { ...headers, expect: "100-continue" },
   });
   const answered = once(upload, "response");
-  // The server has begun to read it.
+  // The request has arrived.
   await once(upload, "continue");
   upload.write("begun");
   await view(`${urls[0]}/events`, { headers });

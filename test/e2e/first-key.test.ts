@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { needing } from "../support/needing.ts";
-import { serveWith, skein } from "../support/process.ts";
+import { completeLog, serveWith, skein } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { temporaryFolder } from "../support/server.ts";
 
@@ -26,9 +26,7 @@ describe("on SQLite", () => {
     const first = await serverWith({ BOOTSTRAP_API_KEY: key });
     expect(await me(first.url, key)).toMatchObject(ADMIN);
     expect(await me(first.url, newApiKey().key)).toMatchObject({ status: 401 });
-    first.child.kill("SIGTERM");
-    await first.exited;
-    expect(first.output()).not.toContain(key);
+    expect(await completeLog(first)).not.toContain(key);
     const second = await serverWith({ BOOTSTRAP_API_KEY: key }, first.dir);
     expect(await me(second.url, key)).toMatchObject(ADMIN);
     const stored = await readFile(join(first.dir, "data/keys.db"), "latin1").catch(() => "");
@@ -62,11 +60,8 @@ needing(redis, "redis-server").test("two replicas that start at once store the k
   const env = { STORE: "redis", REDIS_URL: redis?.url ?? "", BOOTSTRAP_API_KEY: key };
   const replicas = await Promise.all([serverWith(env), serverWith(env)]);
   for (const { url } of replicas) expect(await me(url, key)).toMatchObject(ADMIN);
-  // Their logs are complete when they have exited.
-  for (const { child } of replicas) child.kill("SIGTERM");
-  await Promise.all(replicas.map(({ exited }) => exited));
-  const created = replicas.filter(({ output }) => output().includes("BOOTSTRAP_API_KEY was created"));
-  expect(created).toHaveLength(1);
+  const logs = await Promise.all(replicas.map(completeLog));
+  expect(logs.filter((log) => log.includes("BOOTSTRAP_API_KEY was created"))).toHaveLength(1);
 });
 
 test.each([

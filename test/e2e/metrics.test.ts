@@ -77,13 +77,17 @@ test("a request over a wire counts once, under the wire's route", async () => {
   const { url, page } = await ran({}, []);
   await fetch(`${url}/v1/models`);
   await fetch(`${url}/v1/models`);
+  await fetch(`${url}/the-last`);
   const counted = async () =>
     (await page())
       .split("\n")
       .filter((line) => line.startsWith("skein_http_requests_total{") && !line.includes('route="/metrics"'));
-  await expect
-    .poll(counted)
-    .toEqual(['skein_http_requests_total{route="/v1/models",method="GET",status="200"} 2']);
+  // Requests are counted after their answers, in the same order.
+  await expect.poll(async () => (await counted()).join()).toContain('route="other"');
+  expect((await counted()).sort()).toEqual([
+    'skein_http_requests_total{route="/v1/models",method="GET",status="200"} 2',
+    'skein_http_requests_total{route="other",method="GET",status="404"} 1',
+  ]);
 });
 
 test("an abandoned model is counted with its code and the fallback that was called", async () => {

@@ -121,6 +121,8 @@ test("an account that is not stored yet can be deleted, and another deletion lea
   expect(await ada.connections()).toEqual([]);
   expect(await bob.connections()).toMatchObject([{ id: "calendar" }]);
   await expect.poll(() => parts.issuer.revocations).toHaveLength(1);
+  await bob.client.connections.delete("calendar");
+  await expect.poll(() => parts.issuer.revocations).toHaveLength(2);
 });
 
 test("an account that is deleted can be connected at an address that was given out before", async () => {

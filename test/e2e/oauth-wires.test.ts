@@ -80,6 +80,7 @@ test.each([[{ url: {} }], [{ form: {}, url: {} }]])(
     const [id] = asked.map((each) => each.mode === "url" && each.elicitationId);
     await expect.poll(() => finished).toEqual([{ elicitationId: id }]);
     expect(await Promise.all(visits)).toMatchObject([{ status: 200 }]);
+    expect(finished).toHaveLength(1);
   },
 );
 

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from "vitest";
 import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
-import { type ServerProcess, serveWith } from "../support/process.ts";
+import { completeLog, serveWith } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";
 import { post } from "../support/sse.ts";
 
@@ -59,19 +59,13 @@ needing(redis, "redis-server").describe("a server on Redis", () => {
 
   test("warns about a Redis that stores nothing on disk, if Redis reports it", async () => {
     const WARNING = "Redis keeps nothing on disk";
-    const ended = async (server: ServerProcess) => {
-      server.child.kill("SIGTERM");
-      await server.exited;
-      // Its log is complete.
-      return server.output();
-    };
-    expect(await ended(await serveWith({}, { env }))).toContain(WARNING);
+    expect(await completeLog(await serveWith({}, { env }))).toContain(WARNING);
     redis?.ask("ACL", "SETUSER", "managed", "on", ">secret", "~*", "&*", "+@all", "-config");
     const url = redis?.url.replace("redis://", "redis://managed:secret@");
     const managed = await serveWith({}, { env: { ...env, REDIS_URL: `${url}/0` } });
-    expect(await ended(managed)).not.toContain(WARNING);
+    expect(await completeLog(managed)).not.toContain(WARNING);
     redis?.ask("CONFIG", "SET", "save", "3600 1");
-    expect(await ended(await serveWith({}, { env }))).not.toContain(WARNING);
+    expect(await completeLog(await serveWith({}, { env }))).not.toContain(WARNING);
   });
 
   test("shares its tickets with the other servers on it", async () => {

@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { hostile, processesWith } from "../agent/tools/mcp/opened.ts";
 import { dataOf } from "../support/drain.ts";
-import { serveWith } from "../support/process.ts";
+import { completeLog, serveWith } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
 
@@ -149,10 +149,7 @@ test("at startup, the server warns about a Docker engine on another machine with
   const start = (DOCKER_HOST: string) => serveWith({}, { agent, env: { DOCKER_HOST } });
   const [open, own] = [await start("tcp://192.0.2.1:2375"), await start("tcp://127.0.0.1:1")];
   await expect.poll(() => open.output()).toMatch(/tcp:\/\/192.0.2.1:2375.*without TLS/);
-  // Its log is complete when it has exited.
-  own.child.kill("SIGTERM");
-  await own.exited;
-  expect(own.output()).not.toContain("without TLS");
+  expect(await completeLog(own)).not.toContain("without TLS");
 });
 
 test("the agents file is reloaded after a change; its MCP servers are started and end with the server", async () => {

@@ -104,7 +104,7 @@ needing(redis, "redis-server").test(
     const { page, allowErrors } = await seen(deployment.url);
     deployment.cut("reset", { number: 2, bytes: 1500 });
     await says(page, "Tell me.");
-    // It follows the answer: what is left of it is longer than what passes.
+    // The page follows the answer now, and more bytes are left than the cut lets pass.
     await sees(page, /word3/);
     release();
     await showsAll(page);

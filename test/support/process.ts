@@ -36,6 +36,13 @@ export function skein(
   return process;
 }
 
+/** Ends a server, and returns its log, which is then complete. */
+export async function completeLog({ child, exited, output }: Skein): Promise<string> {
+  child.kill("SIGTERM");
+  await exited;
+  return output();
+}
+
 /** Resolves when it has exited. */
 export async function killed({ child, exited }: Skein): Promise<void> {
   child.kill("SIGKILL");

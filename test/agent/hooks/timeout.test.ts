@@ -79,12 +79,16 @@ describe("a tool call", () => {
 
   test("that is quick is not affected, and no timer remains", async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
-    const before = timers();
-    const { messages } = await calling(() => "quick", { hooks: [limits({})] });
-    expect(toolMessages(messages)[0]).toMatchObject({ content: "quick" });
-    expect(toolMessages(messages)[0]).not.toHaveProperty("error");
-    // Timers of others can end meanwhile.
-    expect(timers()).toBeLessThanOrEqual(before);
+    const left: number[] = [];
+    for (let repeats = 0; repeats < 5; repeats++) {
+      const before = timers();
+      const { messages } = await calling(() => "quick", { hooks: [limits({})] });
+      expect(toolMessages(messages)[0]).toMatchObject({ content: "quick" });
+      expect(toolMessages(messages)[0]).not.toHaveProperty("error");
+      left.push(timers() - before);
+    }
+    // Timers of others can end during a call, but hardly during each.
+    expect(Math.max(...left)).toBeLessThanOrEqual(0);
   });
 
   test("of a cancelled run is cancelled, not timed out", async () => {

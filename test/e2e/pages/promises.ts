@@ -134,7 +134,10 @@ export function keepsPromises(test: Needing["test"], open: Chats["open"], page: 
 
   test("can neither send nor read if the operator has not allowed its origin", async () => {
     const { server, tab, chat } = await open({ config: { cors: { origins: ["https://app.example"] } } });
-    await chat.say("Let me in.");
+    const isBlocked = tab.page.waitForEvent("console", (line) =>
+      line.text().includes("blocked by CORS policy"),
+    );
+    await Promise.all([isBlocked, chat.say("Let me in.")]);
     await expect.poll(() => chat.error()).toContain("fetch");
     tab.allowErrors("blocked by CORS policy", "net::ERR_FAILED", "Failed to fetch");
     expect(await (await fetch(`${server.url}/threads`)).json()).toMatchObject({ items: [] });

@@ -19,7 +19,7 @@ import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { startRedis } from "../../support/redis.ts";
 import { checked, contradictionsIn, type StorePlace } from "../../support/store-check.ts";
-import { ADA, claimed, delta, done, message, newRun, patch, upTo } from "./fixture.ts";
+import { ADA, claimed, delta, done, message, newRun, PATIENT, patch, upTo } from "./fixture.ts";
 
 const [redis, postgres] = await Promise.all([startRedis("--databases", "200"), startPostgres()]);
 afterAll(() => Promise.all([redis?.close(), postgres?.close()]));
@@ -115,8 +115,8 @@ const opened = async (place: StorePlace): Promise<AllStores> =>
   "sqlite" in place
     ? createSqliteStores({ dataDir: place.sqlite })
     : "redis" in place
-      ? createRedisStores({ url: place.redis, deadlineMs: 60_000 })
-      : createPostgresStores({ url: place.postgres, deadlineMs: 60_000 });
+      ? createRedisStores({ url: place.redis, ...PATIENT })
+      : createPostgresStores({ url: place.postgres, ...PATIENT });
 
 interface Damage {
   readonly rule: RuleName;

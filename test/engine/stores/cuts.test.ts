@@ -38,9 +38,9 @@ import {
 import { HOUR, type OpenQuotas } from "./fixture-quotas.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
-// The suites of the kernel take minutes here, and run in the night, when other connections are cut each time, between any commands.
+// Connections are cut between any commands. The suites of the kernel take minutes here, so they run at night, each time with other cuts.
 
-/** CUTS_SEED cuts others. */
+/** With CUTS_SEED, other connections are cut. */
 const seed = Number(process.env.CUTS_SEED ?? seedOr(1));
 const random = createRandom(String(seed));
 

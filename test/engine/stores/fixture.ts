@@ -20,6 +20,9 @@ export interface Open {
   readonly isShared?: boolean;
 }
 
+/** Where no test is about deadlines: longer than a busy machine lets a store wait. */
+export const PATIENT = { deadlineMs: 60_000 } as const;
+
 /** Opens empty stores at another place each time. */
 export function openingAgain<Place>(
   newPlace: () => Place | Promise<Place>,

@@ -12,7 +12,7 @@ const pooled = postgres && hasPgBouncer() ? postgres : undefined;
 afterAll(() => postgres?.close());
 const server = () => postgres ?? expect.fail("There was a PostgreSQL a moment ago.");
 
-/** What a PostgreSQL refuses that may accept it soon is tried for so long. */
+/** How long stores repeat a write that PostgreSQL refuses for now. */
 const REFUSED_MS = 5_000;
 
 async function open(url: string, deadlineMs = 60_000) {

@@ -4,7 +4,7 @@ import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts
 import { quotasContract } from "../../contracts/quotas.ts";
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
-import { ADA } from "./fixture.ts";
+import { ADA, PATIENT } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
 const postgres = await startPostgres();
@@ -23,7 +23,7 @@ const openKeys = async (url: string, now?: () => number) => {
 needing(postgres, "postgres").describe("in PostgreSQL", () => {
   quotasContract(async (now) => {
     const url = await empty();
-    const open = () => createPostgresStores({ url, now, deadlineMs: 60_000 });
+    const open = () => createPostgresStores({ url, now, ...PATIENT });
     return { ...(await open()), elsewhere: await open() };
   });
 

@@ -20,7 +20,7 @@ import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { isNightly } from "../../support/seed.ts";
 import { checkedAfter } from "../../support/store-check.ts";
-import { ADA, openingAgain } from "./fixture.ts";
+import { ADA, openingAgain, PATIENT } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
 const postgres = await startPostgres();
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const open = openingAgain(
   () => tables?.empty() ?? expect.fail("There is no PostgreSQL."),
-  (url, options) => createPostgresStores({ url, pool: 4, deadlineMs: 60_000, ...options }),
+  (url, options) => createPostgresStores({ url, pool: 4, ...PATIENT, ...options }),
   true,
 );
 

@@ -12,7 +12,19 @@ import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
 import { startCluster } from "../../support/redis.ts";
-import { ADA, claimed, done, keyOf, message, note, type Open, readAll, seqsOf, upTo } from "./fixture.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  keyOf,
+  message,
+  note,
+  type Open,
+  PATIENT,
+  readAll,
+  seqsOf,
+  upTo,
+} from "./fixture.ts";
 
 const nodes = await startCluster();
 afterAll(async () => {
@@ -21,7 +33,7 @@ afterAll(async () => {
 
 const open: Open = async (options) => {
   for (const node of nodes ?? []) node.ask("FLUSHALL");
-  return createRedisStores({ url: nodes?.[0]?.url ?? "", deadlineMs: 60_000, ...options });
+  return createRedisStores({ url: nodes?.[0]?.url ?? "", ...PATIENT, ...options });
 };
 
 needing(nodes, "redis-server").describe("redis stores on a cluster", () => {

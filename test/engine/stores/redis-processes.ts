@@ -4,6 +4,7 @@ import { afterEach, beforeEach } from "vitest";
 import type { Stores } from "../../../src/agent/core/stores.ts";
 import { createRedisStores, type RedisStoreOptions } from "../../../src/engine/stores/redis/index.ts";
 import type { TestRedis } from "../../support/redis.ts";
+import { PATIENT } from "./fixture.ts";
 
 /** Starts one more process, with `more` options; it ends with the test. */
 export type OpenProcess = (more?: Partial<RedisStoreOptions>) => Promise<Stores>;
@@ -24,7 +25,7 @@ export function processesOn(
   return async (more) => {
     const stores = await createRedisStores({
       url: redis?.url ?? "",
-      deadlineMs: 60_000,
+      ...PATIENT,
       ...options,
       ...more,
     });

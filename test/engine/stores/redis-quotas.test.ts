@@ -5,7 +5,7 @@ import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
 import { quotasContract } from "../../contracts/quotas.ts";
 import { needing } from "../../support/needing.ts";
 import { startCluster, startRedis } from "../../support/redis.ts";
-import { ADA } from "./fixture.ts";
+import { ADA, PATIENT } from "./fixture.ts";
 
 const redis = await startRedis("--databases", "200");
 afterAll(() => redis?.close());
@@ -13,7 +13,7 @@ afterAll(() => redis?.close());
 let databases = 0;
 const emptyDatabase = () => `${redis?.url}/${databases++}`;
 const open = (url = emptyDatabase(), now?: () => number) =>
-  createRedisStores({ url, deadlineMs: 60_000, ...(now ? { now } : {}) });
+  createRedisStores({ url, ...PATIENT, ...(now ? { now } : {}) });
 
 const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
 const useAll = async ({ quotas }: AllStores) => {

@@ -17,7 +17,7 @@ import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
 import { startRedis } from "../../support/redis.ts";
 import { checkedAfter } from "../../support/store-check.ts";
-import { openingAgain } from "./fixture.ts";
+import { openingAgain, PATIENT } from "./fixture.ts";
 import { audit } from "./redis-audit.ts";
 
 const redis = await startRedis("--databases", "1000");
@@ -31,7 +31,7 @@ const open = openingAgain(
   async (database, options) => {
     if (!redis) throw new Error("There is no Redis.");
     const stores = await createRedisStores({
-      ...{ url: `${redis.url}/${database}`, deadlineMs: 60_000 },
+      ...{ url: `${redis.url}/${database}`, ...PATIENT },
       ...options,
     });
     return {

@@ -138,7 +138,8 @@ test("a notification is sent even if the clock was set back since", async () => 
   (await beforeEnd(ending("acme", 1)))();
   await expect.poll(() => inbox.received.length).toBeGreaterThan(0);
   pass(-24 * HOUR);
-  const before = inbox.received.length;
+  // One attempt may have been on its way.
+  const before = inbox.received.length + 1;
   wake();
   await expect.poll(() => inbox.received.length).toBeGreaterThan(before);
 });

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { BackendConfig } from "../../../src/agent/core/backend.ts";
 import { execute, readAll } from "../../support/backend.ts";
 import { describeWithOwnEngine, type Engine, moreEngines } from "../../support/engine.ts";
+import { until } from "../../support/until.ts";
 import { ada, bob, configOf, newServer, newWorld, type World } from "./opened.ts";
 
 const { signal } = new AbortController();
@@ -131,12 +132,7 @@ describeWithOwnEngine("a draining engine", (a) => {
     );
     await first.pool.stop(ada, of);
     const server = on(world, true);
-    // The copy may be complete before anyone looks.
-    const engineOrCopy = async () => {
-      const [record] = await world.sandboxes.list();
-      return record?.copy ?? record?.engine;
-    };
-    await expect.poll(engineOrCopy).toBe("b");
+    await until(async () => (await world.sandboxes.list())[0]?.copy === "b");
     expect((await execute(await server.pool.get(ada, of), "md5sum -c sum")).output).toContain("big: OK");
     await expect.poll(() => engineOf(world)).toEqual(["b"]);
   });

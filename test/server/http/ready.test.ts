@@ -30,7 +30,7 @@ test("however many clients request `/ready` at once, the store is called once", 
   });
   const [answers] = await Promise.all([
     Promise.all(Array.from({ length: 50 }, status)),
-    expect.poll(heard).toBe(50).then(together.resolve),
+    expect.poll(heard).toBe(50).finally(together.resolve),
   ]);
   expect(new Set(answers)).toEqual(new Set([200]));
   expect(asked).toBe(1);

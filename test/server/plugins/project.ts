@@ -1,6 +1,6 @@
 // A project in a folder of its own: its files, and `skein` run on them.
 
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ServerProcess, serving, skein } from "../../support/process.ts";
 import { temporaryFolder } from "../../support/server.ts";
@@ -18,8 +18,11 @@ export interface Project {
 export async function project(files: Readonly<Record<string, string>>): Promise<Project> {
   const dir = await temporaryFolder();
   const write = async (file: string, text: string) => {
-    await mkdir(dirname(join(dir, file)), { recursive: true });
-    await writeFile(join(dir, file), text);
+    const path = join(dir, file);
+    await mkdir(dirname(path), { recursive: true });
+    // At once: a server that watches the file never reads a part of it.
+    await writeFile(`${path}.new`, text);
+    await rename(`${path}.new`, path);
   };
   for (const [file, text] of Object.entries(files)) await write(file, text);
   const settings = {

@@ -15,6 +15,14 @@ async function parentsOfSleep(servers: Opened): Promise<number[]> {
   });
 }
 
+/** Calls `echo`, and once more after each silence that a busy machine makes of its own. */
+async function echoed(servers: Opened, name: string) {
+  for (let count = 1; ; count++) {
+    const outcome = await call(servers, `mcp__${name}__echo`, { a: 1 });
+    if (count === 10 || !outcome.error?.includes("sent nothing for 2 s")) return outcome;
+  }
+}
+
 describe("a call", () => {
   test.each(["normal", "newest"])(
     "that is cancelled on a hung server (%s) ends immediately, and the server with its processes soon after",
@@ -45,7 +53,7 @@ describe("a call", () => {
     );
     expect(outcome.status).toBe("success");
     const [before] = await servers.processes();
-    await eventually(async () => expect((await call(servers, "mcp__bad__echo")).error).toBeUndefined());
+    expect((await echoed(servers, "bad")).error).toBeUndefined();
     expect(await servers.processes()).toContain(before);
   });
 
@@ -181,9 +189,7 @@ describe("a server that", () => {
     expect(text).toBe("through");
     expect(shown).toHaveLength(3);
     expect((await call(servers, "mcp__new__forget")).error).toContain("sent nothing for 2 s");
-    await eventually(async () =>
-      expect((await call(servers, "mcp__new__echo", { a: 1 })).text).toBe('{"a":1}'),
-    );
+    expect((await echoed(servers, "new")).text).toBe('{"a":1}');
   });
 
   test("fails when asked for a newer revision is called in the old one", async () => {
