@@ -168,13 +168,14 @@ needing(redis, "redis-server").describe("a Redis with contradictory keys of Skei
 });
 
 needing(postgres, "postgres").describe("a PostgreSQL with contradictory tables of Skein", () => {
-  const tables = () =>
-    askPostgres("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
-
   test("is refused and not changed if it has tables but no format", async () => {
-    await askPostgres("DROP TABLE skein.format");
+    const url = (await postgres?.database()) ?? "";
+    await (await createPostgresStores({ url, pool: 2 })).close();
+    await postgres?.ask(url, "DROP TABLE skein.format");
+    const tables = () =>
+      postgres?.ask(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
     const before = await tables();
-    await expect(IN_POSTGRES.opens[0]?.()).rejects.toThrow(
+    await expect(createPostgresStores({ url, pool: 2 })).rejects.toThrow(
       /lacks tables of Skein's format. Use another database/,
     );
     expect(await tables()).toEqual(before);

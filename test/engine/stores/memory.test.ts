@@ -89,13 +89,10 @@ describe("a thread in memory", () => {
     }));
 });
 
-test("tenants take turns even within one millisecond", async () => {
+/** Stores in which each tenant has this many due documents. */
+async function withDue(counts: Readonly<Record<string, number>>) {
   const { documents } = createMemoryStores({ now: () => 1_000 });
-  for (const [tenant, count] of [
-    ["many", 5],
-    ["few", 1],
-    ["other", 1],
-  ] as const) {
+  for (const [tenant, count] of Object.entries(counts)) {
     const writes = Array.from({ length: count }, (_, n) => ({
       key: `k${n}`,
       seen: undefined,
@@ -104,12 +101,27 @@ test("tenants take turns even within one millisecond", async () => {
     }));
     await documents.write({ kind: "plans", tenant }, writes, { version: newVersion() });
   }
+  return documents;
+}
+
+test("tenants take turns even within one millisecond", async () => {
+  const documents = await withDue({ many: 5, few: 1, other: 1 });
   const turns: string[] = [];
   for (let n = 0; n < 7; n++)
     for (const { collection, key } of await documents.pick("plans", { limit: 1, holdMs: 1_000 }))
       turns.push(`${collection.tenant} ${key}`);
   expect(turns.slice(0, 3)).toEqual(["many k0", "few k0", "other k0"]);
   expect(turns.slice(3)).toEqual(["many k1", "many k2", "many k3", "many k4"]);
+});
+
+test("a due document for which a pick has no room is picked next", async () => {
+  const documents = await withDue({ one: 2, other: 2 });
+  const picked = async () =>
+    (await documents.pick("plans", { limit: 3, holdMs: 1_000 })).map(
+      ({ collection, key }) => `${collection.tenant} ${key}`,
+    );
+  expect(await picked()).toEqual(["one k0", "other k0", "one k1"]);
+  expect(await picked()).toEqual(["other k1"]);
 });
 
 test("documents are picked in order of their times, once each, however often they were written", async () => {
