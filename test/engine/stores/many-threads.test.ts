@@ -1,8 +1,10 @@
-// Lists of an owner with many threads: others are served while one is searched, and no thread is listed twice or left out.
+// Lists of an owner with many threads, and a thread of many messages: others are served while one is searched or created, and no
+// thread is listed twice or left out.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { userMessage } from "../../../src/agent/core/message.ts";
 import type { Thread } from "../../../src/agent/core/records.ts";
 import type { ThreadQuery, ThreadStore } from "../../../src/agent/core/stores.ts";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
@@ -57,6 +59,17 @@ test("others are served during a search of many threads, and the oldest is found
     },
   );
 });
+
+test("others are served while a thread is created with many messages", () =>
+  inWorld(
+    async (options) => createMemoryStores(options),
+    async ({ stores: { threads } }) => {
+      const messages = Array.from({ length: 1_000 }, (_, n) => userMessage(`${n}`));
+      const created = threads.create(ADA, { id: "long", metadata: {}, messages });
+      expect(await turnsDuring(created)).toBeGreaterThan(5);
+      expect(await threads.messages(ADA, "long")).toEqual(messages);
+    },
+  ));
 
 const IDS = ["a", "b", "c", "d", "e", "f"];
 type Step = {

@@ -75,14 +75,15 @@ describe("the memory for threads", () => {
 
   test("is never taken from a thread with an active or waiting run", () =>
     inWorld(small(100 * KB), async ({ stores }) => {
+      await fill(stores, "active", "interrupted");
       const active = await claimed(stores, "active");
       await stores.events.append(active.lease, [message(LONG)]);
       const before = await claimed(stores, "waiting");
       await stores.runs.start(ADA, newRun("waiting"), "queue");
       await stores.events.append(before.lease, [message(LONG), done()]);
-      for (let n = 0; n < 50; n++) await fill(stores, `t${n}`);
+      for (let n = 0; n < 50; n++) await fill(stores, `t${n}`, n % 2 ? "interrupted" : "success");
       expect(await present(stores)).toEqual(expect.arrayContaining(["active", "waiting"]));
-      expect(await stores.threads.messages(ADA, "active")).toHaveLength(1);
+      expect(await stores.threads.messages(ADA, "active")).toHaveLength(2);
       expect(await stores.threads.messages(ADA, "waiting")).toHaveLength(1);
     }));
 
