@@ -11,10 +11,11 @@ import { startServer } from "../support/server.ts";
 /** An MCP server that knows its users by their tokens, and lists a tool of its own for each. */
 async function calendarServer(users: Map<string, string>) {
   const calls: { user: string; tool: string }[] = [];
-  const state = { refuses: (_token: string) => false };
+  const state = { refuses: (_token: string) => false, refusesCalls: false };
   const tokenOf = ({ request }: Pick<HttpCall, "request">) =>
     String(request.headers.authorization ?? "").replace("Bearer ", "");
   const reply = (tool: string) => (call: HttpCall) => {
+    if (state.refusesCalls) return void call.response.writeHead(401).end();
     const user = users.get(tokenOf(call)) ?? "unknown";
     calls.push({ user, tool });
     answer(call.response, call.id, { content: [{ type: "text", text: `the calendar of ${user}` }] });
@@ -154,7 +155,7 @@ test("a token is sent only to the address that it was connected for", async () =
   expect(calendar.requests).toEqual([]);
 });
 
-test("a token that the server no longer accepts is renewed, and the call is made once", async () => {
+test("a token that the server no longer accepts is renewed once, and the call is made once", async () => {
   const issuer = await authorizationServer("http://127.0.0.1/mcp");
   const users = new Map<string, string>();
   const calendar = await calendarServer(users);
@@ -181,6 +182,11 @@ test("a token that the server no longer accepts is renewed, and the call is made
   await ada.run("look");
   expect(issuer.tokenRequests).toMatchObject([{ grant_type: "refresh_token", status: 200 }]);
   expect(calendar.calls).toHaveLength(1);
+  // A call that is refused with a new token as well fails.
+  calendar.state.refusesCalls = true;
+  await ada.run("look");
+  expect(issuer.tokenRequests).toHaveLength(2);
+  expect(await ada.messages()).toContain("is not connected. It refuses the token.");
 });
 
 test("a token that is refused permanently fails the call with a readable error, even if the user has approved", async () => {

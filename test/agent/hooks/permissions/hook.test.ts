@@ -497,8 +497,12 @@ test.each([
   expect(await asked(tool, args)).toBe(`May the agent ${what}? (rule \`ask *\` of agent scope asks for it)`);
 });
 
-test("a question mentions omitted parts", async () => {
-  expect(await asked("execute", { command: `echo ${"a".repeat(2000)}; rm -rf .` })).toMatch(
-    /^May the agent run the command `echo a+… \(\d+ more characters: see its arguments\)\? \(rule/,
-  );
+test("a question mentions how many characters are omitted", async () => {
+  const command = `echo ${"a".repeat(2000)}; rm -rf .`;
+  const question = await asked("execute", { command });
+  const [, shown = "", more] =
+    /^May the agent run the command `(echo a+)… \((\d+) more characters: see its arguments\)\? \(rule/.exec(
+      question,
+    ) ?? [];
+  expect(shown.length + Number(more)).toBe(`${command}\``.length);
 });
