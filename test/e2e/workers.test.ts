@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { needing } from "../support/needing.ts";
@@ -64,9 +64,17 @@ needing(redis, "redis-server").describe("two workers", () => {
     }
   });
 
-  test("both serve the new agents after the file has changed", async () => {
+  test("both serve the new agents after the file has changed, and read it again when the server is asked to", async () => {
     const server = await serveTwo(redis);
     const model = `scripted:${join(server.dir, "script.yaml")}`;
+    const invalid = async () => [
+      ...(await samplesOf(server, 'skein_config_reloads_total{outcome="invalid"}')).values(),
+    ];
+    await writeFile(join(server.dir, "broken.yaml"), "agents: {");
+    await rename(join(server.dir, "broken.yaml"), join(server.dir, "agents.yaml"));
+    await expect.poll(invalid).toEqual([1, 1]);
+    server.child.kill("SIGHUP");
+    await expect.poll(invalid).toEqual([2, 2]);
     await writeFile(join(server.dir, "agents.yaml"), JSON.stringify({ agents: { writer: { model } } }));
     server.child.kill("SIGHUP");
     const names = async () => {

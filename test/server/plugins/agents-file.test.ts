@@ -173,6 +173,16 @@ test("a changed plugin is loaded again with the files that it imports; a broken 
   await save("ready", "");
   await expect.poll(text).toBe("m1: lobbed again 20 seen");
 
+  // So does the file of a plugin.
+  await write(
+    "agents.yaml",
+    AGENTS.replace("[./plugin.ts", "[./plugin.ts, ./late.ts").replace("seen", "late"),
+  );
+  await expect.poll(output).toMatch(/there is no file `\.\/late\.ts`/);
+  expect(await text()).toBe("m1: lobbed again 20 seen");
+  await write("late.ts", plugin("late"));
+  await expect.poll(text).toBe("m1: lobbed again 20 late");
+
   await save("plugin.ts", PLUGIN.replace('"roll_dice",\n', '"throw_dice",\n'));
   await expect.poll(async () => (await agentAt(url)).tools).not.toContain("roll_dice");
   await save("agents.yaml", `agents: { ok: { model: "scripted:demo" } }`);

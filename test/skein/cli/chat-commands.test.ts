@@ -63,6 +63,9 @@ test("/threads lists the newest threads with their titles, and opens one by numb
   await hear("Thread th_");
   await say("> ", "/quit");
   expect(await ended).toEqual([0, null]);
+  const again = chatting(url, { thread: "t2" });
+  await again.say("> ", "/threads 2");
+  await again.hear("Thread t1 on");
 });
 
 test("/agent and /model list the options, and select one", async () => {
