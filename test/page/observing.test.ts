@@ -16,7 +16,7 @@ describe("the trace of a run", () => {
     await entered;
     const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "gate");
-    await tab.page.getByRole("button", { name: "Tool call, gate, in progress" }).waitFor();
+    await tab.page.getByRole("button", { name: "Tool call, gate, in progress", exact: true }).waitFor();
     open();
     await tab.page.getByRole("button", { name: /^Tool call, gate, \d/ }).waitFor();
     await expect.poll(() => tab.page.getByRole("button", { name: /^Model call, / }).count()).toBe(2);

@@ -123,7 +123,7 @@ describe("a search in messages", () => {
     for (const input of [long, "needle", long, "needle", "hay"]) await say("t1", input);
     const newest = (await get("/threads/t1/messages")).items[6]?.id;
     const [found] = (await get("/threads?q=needle&in=messages")).items;
-    expect(found?.match?.message_id).toBe(newest);
+    expect(found?.match).toEqual({ message_id: newest, text: "needle" });
   });
 
   test("continues from page to page until every thread was searched", async () => {

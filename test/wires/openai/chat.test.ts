@@ -316,8 +316,12 @@ describe("a chat client", () => {
     expect(JSON.stringify(seen)).toMatch(/"image\/png"|"hi"/);
   });
 
-  test("can send the arguments of a call as a map", async () => {
-    const { url } = await started([{ say: "ok" }]);
+  test("can send the arguments of a call as a map, and the agent's model sees which tool its result is from", async () => {
+    let results: unknown;
+    const { url } = await started(({ messages }) => {
+      results = messages.filter(({ role }) => role === "tool");
+      return { say: "ok" };
+    });
     const call = { id: "c1", type: "function", function: { name: "look", arguments: { a: 1 } } };
     const messages = [
       user("one"),
@@ -326,6 +330,7 @@ describe("a chat client", () => {
       user("two"),
     ];
     expect((await postJson(`${url}/v1/chat/completions`, { model: MODEL, messages })).status).toBe(200);
+    expect(results).toMatchObject([{ tool_call_id: "c1", name: "look" }]);
   });
 
   test("does not run the agent for Open WebUI's side requests", async () => {
