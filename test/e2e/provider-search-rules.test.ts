@@ -10,8 +10,9 @@ const world = searchWorld();
 const { claude, serve } = world;
 
 describe("an agent is offered the search", () => {
-  const offered = async (options: SearchOptions) => {
-    const { run } = await serve(options);
+  const offered = async (options: SearchOptions, ofUser?: object) => {
+    const { client, run } = await serve(options);
+    if (ofUser) await client.permissions.addToAgent("assistant", ofUser);
     await run("go");
     return (
       sentBody(world.provider.requests().at(-1)).tools?.some(({ name }) => name === "web_search") ?? false
@@ -31,6 +32,17 @@ describe("an agent is offered the search", () => {
     ["not if the mode would ask", "permissions: {}", false],
   ])("%s", async (_, agent, expected) => {
     expect(await offered({ agent })).toBe(expected);
+  });
+
+  test.each([
+    ["not if a rule of its user denies it", "bypass }", { deny: "web_search" }],
+    [
+      "not if only a rule of its user allows what a rule denies",
+      "bypass, rules: [{ deny: web_search }] }",
+      { allow: "web_search", priority: 9 },
+    ],
+  ])("%s", async (_, mode, ofUser) => {
+    expect(await offered({ agent: `permissions: { mode: ${mode}` }, ofUser)).toBe(false);
   });
 
   test.each([

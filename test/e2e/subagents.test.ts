@@ -224,6 +224,9 @@ describe("an active tree of agents", () => {
         .toMatchObject([{ status: "interrupted" }]);
   });
 
+  const within = (tokens: number) =>
+    TEAM.replace("subagents:", `hooks: { budgets: { tokens: ${tokens} } }, subagents:`);
+
   test("ends when it has used its root's tokens", async () => {
     const endless = () => ({
       say: "Once more.",
@@ -232,7 +235,7 @@ describe("an active tree of agents", () => {
       delay_ms: 5,
     });
     const { events, url } = await played({
-      agents: TEAM.replace("subagents:", "hooks: { budgets: { tokens: 1000 } }, subagents:"),
+      agents: within(1000),
       script: cast({ lead: [delegating({ agent: "coder", task: "Spend" }), { say: "ok" }], coder: endless }),
     });
     const [end] = dataOf(own(events), "done");
@@ -244,6 +247,15 @@ describe("an active tree of agents", () => {
     await expect
       .poll(async () => (await json(`${url}/threads/${child?.thread_id}/runs`)).items)
       .toMatchObject([{ status: "cancelled" }]);
+  });
+
+  test("has no limit of tokens if its root has none", async () => {
+    const lead = [delegating({ agent: "coder", task: "Build" }), { say: "ok" }];
+    const { events } = await played({
+      agents: within(0),
+      script: cast({ lead, coder: [completing("Built.")] }),
+    });
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
   });
 
   test("counts its children's usage once, as its root's", async () => {

@@ -140,5 +140,7 @@ describe("a full store", () => {
     expect(losers(held, "c")).toEqual(["b", "a", "c"]);
     expect(losers(held, "new")).toEqual(["b", "a", "c", "new"]);
     expect(losers(held, "a")).toEqual(["a"]);
+    // A quarter is already enough.
+    expect(losers(new Map([...held, ["c", 30]]), "a")).toEqual(["a"]);
   });
 });

@@ -113,11 +113,9 @@ describe("call ids", () => {
   });
 
   test("that occur twice in a thread get the next number, in the format that the model expects", () => {
-    expect(ids("llm.example.com", "openai:m", "read:0", "read:0", "read:1")).toEqual([
-      "read:0",
-      "read:1",
-      "read:2",
-    ]);
+    const made = ["read:0", "read:0", "read:1", "read:12", "read:12"];
+    const sent = ["read:0", "read:1", "read:2", "read:12", "read:13"];
+    expect(ids("llm.example.com", "openai:m", ...made)).toEqual(sent);
   });
 
   test("from other models are replaced with ids that all servers accept", () => {

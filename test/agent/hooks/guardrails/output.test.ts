@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Hook } from "../../../../src/agent/core/hook.ts";
 import { guardrails } from "../../../../src/agent/hooks/guardrails/index.ts";
 import { retry } from "../../../../src/agent/hooks/retry.ts";
 import { play } from "../../../support/agent.ts";
@@ -60,6 +61,26 @@ describe("the model's output", () => {
     }).then(({ events }) => ({ seen: dataOf(events, "on_chat_model_stream"), told: JSON.stringify(events) }));
     expect(seen).toEqual([{ delta: "fine" }]);
     expect(told).not.toContain("hunter");
+  });
+
+  test("is never sent if a hook of a program replaces it with another answer", async () => {
+    const again: Hook = {
+      name: "again",
+      async *wrapModelCall(request, next) {
+        yield* next(request);
+        return yield* next(request);
+      },
+    };
+    const { seen, events } = await guarded(secret, {
+      turns: [{ say: "first" }, { say: "second" }],
+      hooks: [again],
+    });
+    expect(seen).toBe("second");
+    const names = events.map(({ event }) => event).filter((event) => event.startsWith("on_chat_model"));
+    expect(names).toEqual([
+      ...["on_chat_model_start", "on_chat_model_end"],
+      ...["on_chat_model_start", "on_chat_model_stream", "on_chat_model_end"],
+    ]);
   });
 
   test("can consider allowed topics in its thinking, but not mention denied ones", async () => {
