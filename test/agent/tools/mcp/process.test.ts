@@ -35,6 +35,14 @@ test("servers end when this process is killed, even if they resist", async () =>
   await eventually(async () => expect(await processesWith(mark)).toEqual([]));
 });
 
+test("a program that has closed its servers ends by itself", async () => {
+  const { command, args } = hostile("normal") as StdioServer;
+  const definition = JSON.stringify({ a: { command, args, connect_timeout: "1h" } });
+  const program = spawn(process.execPath, [OWNER, definition, "close"], { stdio: "inherit" });
+  onTestFinished(() => void program.kill("SIGKILL"));
+  expect(await once(program, "exit")).toEqual([0, null]);
+});
+
 const OWNER = fileURLToPath(new URL("../../../fixtures/mcp/owner.ts", import.meta.url));
 
 test("a server with an unchanged definition is kept, and the others are ended", async () => {
