@@ -98,6 +98,20 @@ test("a connected account approves no call of its server that waits for approval
   expect((await ada.client.runs.of("asks")).items).toMatchObject([{ status: "interrupted" }]);
 });
 
+test.each([
+  "/.well-known/oauth-authorization-server/acme",
+  "/.well-known/openid-configuration/acme",
+  "/acme/.well-known/openid-configuration",
+])("an authorization server below a path can describe itself at %s", async (place) => {
+  const { issuer, calendar } = await deployment();
+  const named = `${issuer.url}/acme`;
+  calendar.state.resource.authorization_servers = [named];
+  Object.assign(issuer.state, { place, metadata: (own: object) => ({ ...own, issuer: named }) });
+  const { as } = await serve({ issuer, calendar });
+  const { address } = await proceed(await as("ada").address(), newBrowser());
+  expect(address).toMatch(`${issuer.url}/auth?`);
+});
+
 test("Skein registers once at an authorization server, for all users and tenants", async () => {
   const parts = await deployment();
   const { as } = await serve(parts);

@@ -38,6 +38,8 @@ export interface AuthorizationServer {
     account: string;
     /** What becomes of its description of itself. */
     metadata: (own: Record<string, unknown>) => object;
+    /** The only path of that description, if not at the usual ones. */
+    place?: string;
     /** Status with which it refuses registrations. */
     refusesClients?: number | undefined;
     /** Called for each request to revoke a token. Returns the status with which it is refused, if any. */
@@ -88,7 +90,8 @@ export async function authorizationServer(resource = RESOURCE): Promise<Authoriz
     if (pathname.startsWith("/interaction/")) void answerInteraction(provider, state, request, response);
     else if (pathname === "/token") void answerToken(request, response);
     else if (pathname === "/token/revocation") void answerRevocation(request, response);
-    else if (WELL_KNOWN.has(pathname)) void answerMetadata(request, response);
+    else if (pathname === state.place || (!state.place && WELL_KNOWN.has(pathname)))
+      void answerMetadata(request, response);
     else if (pathname === "/reg" && state.refusesClients !== undefined)
       response.writeHead(state.refusesClients, { "content-type": "application/json" }).end("{}");
     else void handle(request, response);
