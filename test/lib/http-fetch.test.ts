@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
@@ -85,6 +86,15 @@ describe("a response", () => {
     expect(streamOf(response)).toBeUndefined();
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "7"]);
     expect((await response.text()).length).toBe(64 * 1024);
+  });
+
+  test("is not read beyond its limit, however small its pieces are", async () => {
+    let sent = 0;
+    async function* pieces() {
+      for (; sent < 1000; sent++) yield Buffer.from("x");
+    }
+    expect(await readCapped(Readable.from(pieces()), 10)).toBe("x".repeat(10));
+    expect(sent).toBeLessThan(1000);
   });
 
   test("that redirects is returned, not followed", async () => {

@@ -14,7 +14,7 @@ async function logged(options: ServerOptions = {}) {
   const lines: Record<string, unknown>[] = [];
   const logger = pino({ level: "info" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const { url } = await startServer({ ...options, logger });
-  return { url, line: (msg: string) => lines.find((each) => each.msg === msg) };
+  return { url, lines, line: (msg: string) => lines.find((each) => each.msg === msg) };
 }
 
 test("every response contains its request id, and a refusal does so in its body too", async () => {
@@ -51,12 +51,13 @@ test("an id that is sent twice is ignored", async () => {
   expect(await text(socket)).toMatch(/x-request-id: req_/);
 });
 
-test("a stream contains its request id, and so does the log line for the end of the run", async () => {
-  const { url, line } = await logged();
+test("a stream contains its request id, and so does its only log line, for the end of the run", async () => {
+  const { url, line, lines } = await logged();
   const viewer = await post(`${url}/threads/t1/runs`, { input: "Hello" }, { [ID]: "from-the-page" });
   expect(viewer.headers.get(ID)).toBe("from-the-page");
   await viewer.ended();
   await expect.poll(() => line("run ended")).toMatchObject({ request_id: "from-the-page", thread_id: "t1" });
+  expect(lines.filter(({ request_id }) => request_id === "from-the-page")).toHaveLength(1);
 });
 
 test("the log contains the request id of a failed run and of a failed response", async () => {

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Message } from "../../../src/agent/core/message.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
+import { createClient } from "../../../src/client/client.ts";
+import { gate, gated, WITH_GATE } from "../../support/gate.ts";
 import { startServer } from "../../support/server.ts";
 
 const LIMIT = 20_000;
@@ -64,6 +66,25 @@ describe("a thread that would exceed its limit of bytes", () => {
     const replaced = await send("/threads/t/runs", { input: "y".repeat(12_000), replaces: first?.id });
     expect(replaced.status).toBe(200);
     expect((await messages("t"))?.[0]?.content).toBe("y".repeat(12_000));
+  });
+
+  test("refuses a message to a run that works, and the run continues without it", async () => {
+    const { tool, entered, open } = gate();
+    const { send, messages, url } = await api({ script: gated, tools: [tool], agents: WITH_GATE });
+    const running = send("/threads/t/runs", { input: "x".repeat(12_000) });
+    await entered;
+    const steered = await steer("y".repeat(12_000));
+    expect(steered).toMatchObject({ status: 429, body: { details: { limit: "thread_bytes" } } });
+    expect((await steer("z")).status).toBe(202);
+    open();
+    expect((await running).body).toMatchObject({ status: "success" });
+    const said = (await messages("t"))?.filter(({ role }) => role === "user");
+    expect(said?.map(({ content }) => content)).toEqual(["x".repeat(12_000), "z"]);
+
+    async function steer(input: string) {
+      const { items } = await createClient({ baseUrl: url }).runs.of("t");
+      return send(`/threads/t/runs/${items[0]?.id}/messages`, { input });
+    }
   });
 
   test("ends a run whose agent fills it, with every call answered, and remains readable", async () => {
