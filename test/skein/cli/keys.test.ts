@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readApiKey } from "../../../src/server/auth/api-keys.ts";
 import { createKey, listKeys, revokeKey } from "../../../src/skein/cli/keys.ts";
+import { date } from "../../../src/skein/cli/locale.ts";
 import { memoryApiKeys } from "../../support/api-keys.ts";
 
 const MANY = 2_500;
@@ -12,11 +13,13 @@ describe("skein keys create", () => {
       ...{ tenant: "acme", user: "ada", scopes: "run,read,run", name: "her laptop", expires: "90d" },
     });
     const { id = "" } = readApiKey(output) ?? {};
-    expect(await store.find(id)).toMatchObject({
+    const found = await store.find(id);
+    expect(found).toMatchObject({
       ...{ id, tenant: "acme", user: "ada", scopes: ["run", "read"], name: "her laptop" },
       expires_at: expect.stringMatching(/^\d{4}-/),
     });
     expect(note).toContain(id);
+    expect(note).toContain(`valid until ${date(found?.expires_at ?? "")}.`);
     expect(note).not.toContain(output);
   });
 

@@ -1,6 +1,6 @@
 // What an editor asks its user, over the Agent Client Protocol.
 
-import { methods } from "@agentclientprotocol/sdk";
+import { type CreateElicitationRequest, methods } from "@agentclientprotocol/sdk";
 import { describe, expect, test } from "vitest";
 import type { Script } from "../../../src/agent/models/scripted.ts";
 import { saidIn as messagesIn, statusesOf } from "../../support/native.ts";
@@ -95,18 +95,24 @@ agents:
     const ask = (args: object) => ({ call: [{ tool: "ask_user", args: { question: "Which?", ...args } }] });
     const messages: unknown[] = [];
     const filled = [{ answer: "Vienna" }, { answer: ["red", "blue"] }];
-    const { say, sessionId } = await opened(
+    const requests: CreateElicitationRequest[] = [];
+    const { say, updates, sessionId } = await opened(
       ({ messages: now }, call) => {
         messages.push(now.at(-1)?.content);
         return [ask({}), ask({ kind: "multi_select", options: ["red", "blue"] }), { say: "Thanks." }][call];
       },
       {
         capabilities: { elicitation: { form: {} } },
-        fills: () => ({ action: "accept", content: filled.shift() ?? {} }),
+        fills(request) {
+          requests.push(request);
+          return { action: "accept", content: filled.shift() ?? {} };
+        },
       },
     );
     expect(await say(sessionId, "go")).toEqual({ stopReason: "end_turn" });
     expect(messages).toEqual(["go", "Vienna", "red, blue"]);
+    const shown = of(updates, "tool_call").map(({ toolCallId }) => toolCallId);
+    expect(requests.map((request) => "toolCallId" in request && request.toolCallId)).toEqual(shown);
   });
 
   test("without forms, offers options to select, and shows any other question as text, which the next prompt answers", async () => {
