@@ -108,6 +108,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const backend = await first.pool.get(ada, config);
     await backend.write("f", Buffer.from("kept"), signal);
     await first.pool.close();
+    await refuses(() => backend.stat("f", signal), "unavailable", "the server is stopping");
     expect((await containersOf(engine, world)).map(({ State }) => State)).toEqual(["exited"]);
     const second = newServer(engine, world);
     expect(await text(await second.pool.get(ada, config), "f")).toBe("kept");
