@@ -174,6 +174,42 @@ describe("a thread opened during a run", () => {
     cells.filter((cell) => typeof cell !== "string" || !/^(quiet|warning|error): /.test(cell));
 });
 
+/** Each object of a page, with what it contains apart from the objects below it. */
+function objectsOf(page: ThreadView): Map<object, string> {
+  const found = new Map<object, string>([
+    [page.run, JSON.stringify(page.run)],
+    [page, JSON.stringify([page.todos, page.asks])],
+  ]);
+  const own = (key: string, value: unknown) => {
+    if (key === "lane") return undefined;
+    return key === "cells" || key === "agents" ? (value as Cell[]).map((cell) => cell.key) : value;
+  };
+  const visit = (what: ThreadView["lane"] | Cell): void => {
+    found.set(what, JSON.stringify(what, own));
+    if ("cells" in what) what.cells.forEach(visit);
+    else if (what.kind === "tool") what.agents.forEach(visit);
+    else if (what.kind === "agent") visit(what.lane);
+  };
+  visit(page.lane);
+  return found;
+}
+
+test("every object that an event changes is reported, so a view can draw only these again", async () => {
+  for (const record of Object.values(scenes)) {
+    const touched = new Set<object>();
+    const { page, apply } = createFold({ touch: (what) => touched.add(what) });
+    let before = objectsOf(page);
+    for (const event of (await record()).events) {
+      touched.clear();
+      apply(event);
+      const after = objectsOf(page);
+      for (const [what, text] of before)
+        if (!touched.has(what)) expect({ event, text: after.get(what) ?? text }).toEqual({ event, text });
+      before = after;
+    }
+  }
+});
+
 test("a thread opened later shows what its viewers saw, and how it ended", async () => {
   for (const record of Object.values(scenes)) {
     const { events, client } = await record();
@@ -268,6 +304,14 @@ test("the page keeps the beginning and the end of a long output", () => {
   expect(text.startsWith("line 0\n")).toBe(true);
   expect(text.endsWith(lines.join("").slice(-50_000))).toBe(true);
   expect(text).toMatch(/\n… \d+ characters …\n/);
+});
+
+test("a run that stopped after a step leaves a note that it was stopped", () => {
+  const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 0, cache_write_tokens: 0 };
+  const { lane } = folded([
+    { event: "done", data: { status: "interrupted", stop_reason: "interrupt", usage } } as StreamEvent,
+  ]);
+  expect(lane.cells).toMatchObject([{ kind: "note", tone: "quiet", outcome: "stopped" }]);
 });
 
 test("a model that is called several times leaves one note, about its newest attempt", () => {

@@ -99,14 +99,15 @@ describe("a thread as a store", () => {
     for (const { now } of [first, second]) await expect.poll(() => read(now())).toEqual(words);
   });
 
-  test("drops messages that another client replaced, and keeps earlier ones", async () => {
+  test("drops messages that another client replaced, keeps earlier ones, and shows both when they are restored", async () => {
     const call = [{ tool: "write_todos", args: { todos: [] } }];
     const script: Script = (_, turn) => ({ say: `Answer ${turn}.`, ...(turn === 1 ? { call } : {}) });
     const { client, store, now, url } = await opened({ script });
     await store.send("one");
     await expect.poll(() => isOver(now())).toBe(true);
     for (const input of ["two", "three"]) for await (const _ of client.run("t1", { input }));
-    await expect.poll(() => read(now()).length).toBe(8);
+    await expect.poll(() => [read(now()).length, isOver(now())]).toEqual([8, true]);
+    const before = read(now());
     const { items } = await client.threads.messages("t1");
     const second = items.find(({ role, content }) => role === "user" && content === "two");
     await client.start("t1", { input: "other", replaces: second?.id ?? "" });
@@ -114,6 +115,9 @@ describe("a thread as a store", () => {
     await expect.poll(() => read(now())).toEqual(words);
     const later = await opened({}, url);
     await expect.poll(() => read(later.now())).toEqual(words);
+    const [branch] = await client.threads.branches("t1");
+    await client.threads.restore("t1", branch?.id ?? "");
+    for (const reader of [now, later.now]) await expect.poll(() => read(reader())).toEqual(before);
   });
 
   test("replaces the first answer to a message with another one, even if it was opened before that", async () => {
