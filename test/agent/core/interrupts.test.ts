@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   askFor,
+  askTogether,
   forwardInterrupts,
   inCallOrder,
   openInterrupts,
@@ -59,6 +60,21 @@ test("an unattended run asks no one, but still waits for calls that the front en
   expect(dataOf(events, "on_interrupt")).toMatchObject([{ id: "tool_tool" }]);
   expect(outcome.status).toBe("interrupted");
   expect((await resumeRun(first, tools, [], { interrupts })).outcome.status).toBe("interrupted");
+});
+
+test("calls that need the same account ask once, even if the address to open arrives slowly", async () => {
+  const address = Promise.withResolvers<{ url: string; prompt: string }>();
+  const tool = plainTool("account__use", async function* (_args, call, run) {
+    if (call.id === "second") address.resolve({ url: "https://accounts.test", prompt: "Open it." });
+    const withAddress = () => address.promise;
+    const question = { call, kind: "connect", prompt: "Connect it.", withAddress } as const;
+    const answer = yield* askTogether(question, run, "account__");
+    return answer ? done(answer.decision) : interrupted();
+  });
+  const call = ["first", "second"].map((id) => ({ tool: "account__use", id }));
+  const { events, outcome } = await play({ script: [{ call }], tools: [tool] });
+  expect(dataOf(events, "on_interrupt")).toMatchObject([{ call_id: "first", prompt: "Open it." }]);
+  expect(outcome.status).toBe("interrupted");
 });
 
 describe("a subagent's question", () => {
