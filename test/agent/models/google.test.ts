@@ -71,6 +71,11 @@ describe("a Gemini thought", () => {
     });
   });
 
+  test("that never came takes nothing from the text", async () => {
+    fake.current.enqueue({ blocks: [say("</thought> is a closing tag.")] });
+    expect((await ask(gemini())).reply.content).toBe("</thought> is a closing tag.");
+  });
+
   test.each([
     ["gemini-2.5-pro", { thinking_budget: 5000, include_thoughts: true }],
     ["gemini-3-flash", { thinking_level: "medium", include_thoughts: true }],
