@@ -62,6 +62,14 @@ describe("server-sent events", () => {
     }).toThrow("longer than 100 characters");
   });
 
+  test("of the maximum length can follow each other", () => {
+    const events: string[] = [];
+    const parser = sseParser((data) => events.push(data), { maxLength: 100 });
+    const longest = "x".repeat(99);
+    for (const _ of [1, 2, 3]) parser.push(Buffer.from(`data: ${longest}\n\n`));
+    expect(events).toEqual([longest, longest, longest]);
+  });
+
   // Work that grew with the square of the length would run into the time limit of the test.
   test("can arrive in any number of small pieces", () => {
     const lengths: number[] = [];
