@@ -81,6 +81,8 @@ describe("skein keys list", () => {
     const lines = output.split("\n");
     expect(lines).toHaveLength(4);
     expect(lines[0]).toMatch(/^ID +TENANT +USER +SCOPES +CREATED +STATE +NAME$/);
+    const place = lines[0]?.indexOf("SCOPES");
+    for (const line of lines.slice(1)) expect(line.slice(place)).toMatch(/^read/);
     expect(output).toMatch(/ada .* valid +valid$/m);
     expect(output).toMatch(/bob .* revoked \d{4}\S+ +revoked$/m);
     expect(output).toMatch(/eve .* expired 2020\S+ +old$/m);
