@@ -1,6 +1,7 @@
 // The credentials of this tab. The browser deletes them when the tab is closed, and scripts on other pages cannot read
 // them. `handing-over.ts` passes them to other tabs of the page.
 
+import { ConnectionLost } from "../client/client.ts";
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
 import { t } from "./texts.ts";
 
@@ -11,7 +12,7 @@ const KEPT = "skein.credentials";
 
 let kept: Credentials | undefined = read();
 let renewing: Promise<boolean> | undefined;
-let leaving: Promise<void> | undefined;
+let leaving: Promise<never> | undefined;
 
 function read(): Credentials | undefined {
   const text = sessionStorage.getItem(KEPT);
@@ -75,20 +76,29 @@ export async function headers(): Promise<Record<string, string>> {
   return kept ? { authorization: `Bearer ${kept.token}` } : {};
 }
 
+/** How long the redirect to the issuer may take, in ms. The page stays open for longer if the user has stopped it. */
+const REDIRECT_MS = 30_000;
+
 /**
- * Call this after the server has refused the credentials. Renews the tokens, or redirects to the issuer and never
- * resolves. The issuer redirects back at once if the user is still signed in there. Throws `ConnectionLost`, or
- * `SignInRefused` if there is no way to get new tokens.
+ * Call this after the server has refused the credentials. Renews the tokens, or redirects to the issuer, which
+ * redirects back at once if the user is still signed in there. Throws `ConnectionLost` if the issuer does not respond,
+ * and `SignInRefused` if there is no way to get new tokens.
  */
 export async function replaceCredentials(): Promise<void> {
   if (await renewed()) return;
   if (!kept || !("oidc" in kept)) throw new SignInRefused(t().door.hasEnded);
   if (Date.now() - kept.since < USELESS_MS) throw new SignInRefused(t().oidc.endAtOnce);
-  leaving ??= leaveForIssuer(kept.oidc, pageUrl(), true).finally(() => {
+  // The page knows only the last redirect's `state`, so a second one would invalidate the answer to the first.
+  leaving ??= redirect(kept.oidc).finally(() => {
     leaving = undefined;
   });
   await leaving;
-  await new Promise(() => {});
+}
+
+async function redirect(oidc: Oidc): Promise<never> {
+  await leaveForIssuer(oidc, pageUrl(), true);
+  await new Promise((resolve) => setTimeout(resolve, REDIRECT_MS));
+  throw new ConnectionLost(t().oidc.silent);
 }
 
 let tellRenewed = () => {};

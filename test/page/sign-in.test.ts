@@ -56,10 +56,22 @@ describe("at an issuer", () => {
     await expect.poll(() => page.url()).toBe(home);
   });
 
-  test("a person who was signed out at the issuer sees it when the token expires", async () => {
+  test("a person who was signed out at the issuer sees it when the token expires; the page asks there only once", async () => {
     const { page, state } = await signedIn({ lifetime: LASTING, givesRefreshTokens: false });
-    state.isSignedIn = false;
+    const { promise, resolve: answer } = Promise.withResolvers<void>();
+    Object.assign(state, { isSignedIn: false, answersAfter: promise });
+    const shown = new Set<string>();
+    page.on("console", (message) => state.silentVisits > 0 && shown.add(message.text()));
+    // During a redirect, Playwright cannot press anything.
+    await page.evaluate(`let count = 0;
+      setInterval(() => {
+        location.hash = ["#/agents", "#/schedules", "#/inbox", "#/settings"][count++ % 4];
+        console.log(count);
+      }, 100)`);
+    await expect.poll(() => shown.size).toBeGreaterThan(20);
+    answer();
     await page.getByText("Your sign-in has expired.").waitFor();
+    expect(state.silentVisits).toBe(1);
   });
 
   test("an answer that the page did not request signs no one in", async () => {

@@ -25,6 +25,10 @@ export interface OidcIssuer {
     configuration?: { status: number; body: object };
     /** Whether the browser has been signed in and out. */
     isSignedIn: boolean;
+    /** How often the page was sent here to ask silently. */
+    silentVisits: number;
+    /** Silent visits are answered after it. */
+    answersAfter: Promise<void>;
     /** Each grant that was given, in order. */
     readonly grants: string[];
     /** Why requests were refused. */
@@ -42,6 +46,7 @@ interface Code {
 export async function startOidcIssuer(): Promise<OidcIssuer> {
   const state: OidcIssuer["state"] = {
     ...{ lifetime: 300, givesRefreshTokens: true, isSignedIn: false, grants: [], faults: [] },
+    ...{ silentVisits: 0, answersAfter: Promise.resolve() },
   };
   const codes = new Map<string, Code>();
   const refreshTokens = new Set<string>();
@@ -84,7 +89,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
   });
 
   /** Asks who is not signed in, on a page with a link; with `prompt=none` it asks no one. */
-  function authorize(query: URLSearchParams, response: ServerResponse): void {
+  async function authorize(query: URLSearchParams, response: ServerResponse): Promise<void> {
     const back = new URL(needed(query, "redirect_uri"));
     assert(query.get("client_id") === CLIENT_ID, "an unknown client");
     assert(query.get("response_type") === "code", "not the code flow");
@@ -93,6 +98,10 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
     back.searchParams.set("state", needed(query, "state"));
     back.searchParams.set("iss", url);
     if (query.has("login")) state.isSignedIn = true;
+    if (query.get("prompt") === "none") {
+      state.silentVisits++;
+      await state.answersAfter;
+    }
     if (!state.isSignedIn && query.get("prompt") !== "none") {
       const link = `/authorize?${query}&login=ada`.replaceAll("&", "&amp;");
       response.setHeader("content-type", "text/html");
