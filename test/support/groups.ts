@@ -68,8 +68,8 @@ const NIGHTLY = [
 ];
 
 /**
- * Faults at many moments of real processes, stores and links. A commit runs one of `SHARES` parts of them, selected by its hash, and the
- * nightly run all. Each commit still kills a server in `process.test.ts`, and runs replicas in `replicas.test.ts`.
+ * A commit runs one of `SHARES` parts of these files, selected by its hash, and the nightly run all: faults at many moments of real
+ * processes, stores and links. Each commit still kills a server in `process.test.ts`, and runs replicas in `replicas.test.ts`.
  */
 const FAULTS = [
   "test/e2e/{backup,full-disk,last-release,oauth-replicas,replica-answers,statement-cuts,store-outage,viewers,workers}.test.ts",
@@ -82,6 +82,27 @@ const FAULTS = [
   "test/sandbox/shell/files-interrupted.test.ts",
   "test/server/http/{crowd,long-writes,slow-readers,slow-requests}.test.ts",
 ];
+
+/** The same of attacks on what is already fenced: sandboxes, readers of hostile servers, and routes with random requests. */
+const ATTACKS = [
+  "test/agent/hooks/permissions/{flow-corpus,real-shells}.test.ts",
+  "test/agent/models/odd-streams.test.ts",
+  "test/agent/tools/{mcp,web}/hostile.test.ts",
+  "test/e2e/sandbox-secrets.docker.test.ts",
+  "test/sandbox/docker/{abuse,escape,hijack,network,secrets,tricks}.test.ts",
+  "test/server/http/{fuzz,unread-responses}.test.ts",
+];
+
+/**
+ * The same of views in a browser and in a terminal. Each commit still opens the page, signs in, and sends, answers and reads messages there,
+ * and runs the stock clients without a browser.
+ */
+const VIEWS = [
+  "test/e2e/pages/{ag-ui,ai-sdk,langgraph}.test.ts",
+  "test/page/{accessible,diagrams,ends,hostile,inbox,keyboard,languages,looks,observing,phone,sources,steady,tab}.test.ts",
+  "test/page/*-view.test.ts",
+  "test/skein/cli/{chat,chat-commands,chat-once,language,threads,workers}.test.ts",
+];
 const SHARES = 5;
 
 /** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
@@ -92,7 +113,7 @@ export function passedOver(group: string | undefined): string[] {
   if (group === "sources") return files.filter((file) => !isSource(file));
   const sources = files.filter(isSource);
   if (group === "nightly") return sources;
-  if (group === "all") return [...sources, ...files.filter(isOneOf(NIGHTLY)), ...faultsOfOtherCommits()];
+  if (group === "all") return [...sources, ...files.filter(isOneOf(NIGHTLY)), ...ofOtherCommits()];
   if (group === "short") return [...sources, ...longFiles()];
   throw new Error(`TESTS is \`${group}\`; it can be sources, short, all or nightly.`);
 }
@@ -103,13 +124,15 @@ export function longFiles(): string[] {
   return listed().filter((file) => isLong(file) || (startsPrograms(file) && !isSmoke(file)));
 }
 
-function faultsOfOtherCommits(): string[] {
-  const faults = listed().filter(isOneOf(FAULTS)).sort();
+function ofOtherCommits(): string[] {
+  const shared = listed()
+    .filter(isOneOf([...FAULTS, ...ATTACKS, ...VIEWS]))
+    .sort();
   const share = numberOfCommit() % SHARES;
-  const others = faults.filter((_, index) => index % SHARES !== share);
+  const others = shared.filter((_, index) => index % SHARES !== share);
   console.log(
-    `Share ${share + 1} of ${SHARES} of the tests of faults: this commit leaves out ${others.length} of ${faults.length} files. ` +
-      "npm run test:nightly runs all.",
+    `Share ${share + 1} of ${SHARES} of the tests of faults, attacks and views: this commit leaves out ${others.length} of ` +
+      `${shared.length} files. npm run test:nightly runs all.`,
   );
   return others;
 }
