@@ -1,6 +1,5 @@
 // What every ThreadStore promises of threads that begin with something.
 
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { assistantMessage, type Message, userMessage } from "../../src/agent/core/message.ts";
 import {
@@ -145,19 +144,5 @@ export function beginningContract(open: Open): void {
           messages[1999],
         ]);
       }));
-
-    rule("that are many leave turns to others while they are written", () =>
-      inWorld(open, async ({ stores: { threads } }) => {
-        const messages = upTo(2000).map((n) => userMessage(`message ${n}`));
-        let isOver = false;
-        let turns = 0;
-        const creating = threads.create(ADA, { id: "t", metadata: {}, messages }).finally(() => {
-          isOver = true;
-        });
-        for (; !isOver; await nextTurn()) turns++;
-        await creating;
-        expect(turns).toBeGreaterThan(10);
-      }),
-    );
   });
 }
