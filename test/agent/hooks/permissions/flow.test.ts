@@ -314,8 +314,10 @@ const LONG = "x".repeat(210);
 
 describe("a file written after reading", () => {
   const write = (path: string, content = "x") => ({ tool: "write_file", args: { path, content } });
+  const visit = (page: number) => ({ tool: "fetch_page", args: { url: `https://${page}.example.com/` } });
   const orders: Record<string, Turn> = {
     read: { call: [read] },
+    readMany: { call: [1, 2, 3, 4, 5, 6, 7, 8, 9].map(visit) },
     send: { call: [leak] },
     write: { call: [write("notes/a.md")] },
     fail: { call: [{ tool: "write_file", args: { path: "notes/a.md" } }] },
@@ -371,6 +373,9 @@ describe("a file written after reading", () => {
   test("is named in the reason", async () => {
     expect((await play(["a read", "a write", "b look", "b send"]))[0]).toMatch(
       /because it read example\.com with `fetch_page` \(through `\/.*notes\/a\.md`\): pages/,
+    );
+    expect((await play(["a readMany", "a write", "b look", "b send"]))[0]).toMatch(
+      /because it read 1\.example\.com with .*, 2\.example\.com with .*, 3\.example\.com with .* and \d+ more: pages/,
     );
   });
 
