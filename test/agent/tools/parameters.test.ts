@@ -4,6 +4,9 @@ import { describe, expect, test } from "vitest";
 import { usableParameters } from "../../../src/agent/tools/parameters.ts";
 
 const text = { type: "string" };
+/** An object in an object, `levels` times. */
+const nested = (levels: number): object =>
+  levels === 0 ? text : { properties: { inner: nested(levels - 1) } };
 const shown = (schema: unknown) => {
   const usable = usableParameters(schema);
   return "fault" in usable ? usable.fault : usable.parameters;
@@ -101,6 +104,7 @@ test.each([
 test.each([
   ["no schema", [], "are not a JSON Schema"],
   ["another type", { type: "string" }, 'must have "type": "object"'],
+  ["deep nesting", nested(20), "are nested more than 32 deep"],
   ["an odd name", { properties: { "filter[id]": text } }, '"filter[id]"; use 1 to 64 characters'],
   [
     "a name that is too long",
