@@ -71,6 +71,11 @@ describe("a run with an output_schema", () => {
     expect(corrections[1]?.content).toContain('"minimum":1');
   });
 
+  test.each(["```json", "```"])("accepts an answer between %s and ```", async (fence) => {
+    const { run } = await serve([{ say: `${fence}\n${GOOD}\n\`\`\`\n` }]);
+    expect((await run()).json).toMatchObject({ status: "success", output: good });
+  });
+
   test("fails with output_invalid after three wrong answers", async () => {
     const { run } = await serve(["a", "b", "c", GOOD].map((say) => ({ say })));
     const { json } = await run();
