@@ -2,7 +2,7 @@
 // that can continue is found.
 
 import { describe, expect, test } from "vitest";
-import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/agent/core/deferred-calls.ts";
+import { tokenHash } from "../../src/agent/core/deferred-calls.ts";
 import { ADA, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 import { keyOf, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 import { dueCallsContract } from "./deferred-calls-due.ts";
@@ -255,7 +255,7 @@ export function deferredCallsContract(open: Open): void {
 
     rule("are limited to a hundred; expired ones that were never accepted are dropped first", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
-        const all = upTo(MAX_DEFERRED_CALLS + 5).map((n) => newCall(`c${n}`));
+        const all = upTo(105).map((n) => newCall(`c${n}`));
         const outcomes = await Promise.allSettled(all.map((call) => calls.open(call)));
         const refused = outcomes.filter(({ status }) => status === "rejected");
         expect(refused).toHaveLength(5);

@@ -61,7 +61,7 @@ export function stoppedRunsContract(open: Open): void {
         }),
       );
 
-      rule("learn about it when they renew their lease, and a cancellation takes precedence", () =>
+      test("learn about it when they renew their lease, and a cancellation takes precedence", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const stop = (mode: "cancel" | "interrupt") =>
@@ -72,8 +72,7 @@ export function stoppedRunsContract(open: Open): void {
           await stop("cancel");
           await stop("interrupt");
           expect(await stores.runs.renew(lease)).toEqual({ stop: "cancel" });
-        }),
-      );
+        }));
 
       rule("do not change if they have ended", () =>
         inWorld(open, async ({ stores }) => {
