@@ -1,15 +1,19 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
+import { needing } from "../support/needing.ts";
 import { NODE_ENV } from "../support/node.ts";
-import { killed, type Skein, serve, skein } from "../support/process.ts";
+import { killed, type Skein, serve, serving, skein, started } from "../support/process.ts";
+import { MAIN } from "../support/program.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { post, seenOn, view } from "../support/sse.ts";
+
+const linux = needing(process.platform === "linux", "Linux, whose /proc contains the file limit");
 
 /** Minutes, at one word in some milliseconds. */
 const AND_ON = "word ".repeat(5_000).trim();
@@ -194,6 +198,21 @@ describe("a server that is asked to stop", () => {
     half.resume();
     await closed;
   });
+});
+
+linux.test("a process that may open few files refuses connections before it runs out of files", async () => {
+  const dir = await temporaryFolder();
+  await writeFile(join(dir, "agents.yaml"), "agents: { assistant: { model: 'openai:gpt-5' } }");
+  const env = { ...NODE_ENV, PORT: "0", DATA_DIR: join(dir, "data"), AGENTS_FILE: join(dir, "agents.yaml") };
+  const command = ['ulimit -n 200 && exec "$0" "$@"', process.execPath, MAIN, "serve"];
+  const server = started(spawn("sh", ["-c", ...command], { env }));
+  onTestFinished(() => killed(server));
+  const port = Number(new URL((await serving(server)).url).port);
+  for (let n = 0; n < 140; n++) {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+  }
+  await expect.poll(server.output).toMatch(/"most":136.*connections were refused/);
 });
 
 describe("the command line", () => {

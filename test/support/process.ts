@@ -56,11 +56,17 @@ export function lastingSkein(
   cwd?: string,
   main: string = MAIN,
 ): Skein {
-  const child = spawn(process.execPath, [main, ...args], {
-    cwd,
-    env: { ...(main === MAIN && isBuilt ? BUILT_ENV : NODE_ENV), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  return started(
+    spawn(process.execPath, [main, ...args], {
+      cwd,
+      env: { ...(main === MAIN && isBuilt ? BUILT_ENV : NODE_ENV), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
+  );
+}
+
+/** A process that has just been started, ended by the caller. */
+export function started(child: ChildProcess): Skein {
   let text = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += String(chunk)));
   const exited = once(child, "close").then(([code, signal]) => code ?? signal);

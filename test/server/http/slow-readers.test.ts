@@ -81,7 +81,7 @@ describe("a reader that stops reading", () => {
   });
 });
 
-test("a reader that disconnects before its long response is ready leaves no timer behind", async () => {
+test("a long response leaves no timer behind if its reader disconnects before it is ready, or receives it", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   onTestFinished(() => void vi.useRealTimers());
   const server = fastify();
@@ -97,8 +97,17 @@ test("a reader that disconnects before its long response is ready leaves no time
     await left;
     return WORD;
   });
-  const socket = await asked(await server.listen({ port: 0 }), "/");
+  const closing = Promise.withResolvers<unknown>();
+  server.get("/ready", async (_request, reply) => {
+    closing.resolve(once(reply.raw, "close"));
+    return WORD;
+  });
+  const url = await server.listen({ port: 0 });
+  const socket = await asked(url, "/");
   await asking.promise;
   socket.destroy();
   expect(await timers).toBe(0);
+  expect((await (await fetch(`${url}/ready`)).text()) === WORD).toBe(true);
+  await closing.promise;
+  expect(vi.getTimerCount()).toBe(0);
 });

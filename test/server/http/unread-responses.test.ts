@@ -24,6 +24,7 @@ async function serve(unread_bytes: number) {
     config: {
       auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] },
       limits: { unread_bytes },
+      streams: { stall: "1h" },
     },
   });
   const ids: Record<string, string> = {};
@@ -85,7 +86,7 @@ describe.each(["messages", "events"])("%s that clients do not read", (what) => {
   });
 });
 
-test("a long response above the limit is refused with the limit and the retry time", async () => {
+test("a long response above the limit is refused with the limit and the retry time, until a stalled one is cut off", async () => {
   const { url, pathOf } = await serve(MIB);
   const path = pathOf("messages", "flood");
   expect((await ignoring(url, path, "flood")).beginning).toMatch(/^HTTP\/1.1 200 /);
@@ -99,4 +100,5 @@ test("a long response above the limit is refused with the limit and the retry ti
   expect(refusal).toMatch(/retry-after: 5/i);
   expect(refusal).toContain('"code":"unavailable"');
   expect(refusal).toContain(`"details":{"limit":"limits.unread_bytes","most":${MIB}`);
+  await expect.poll(again).toMatch(/^HTTP\/1.1 200 /);
 });
