@@ -78,7 +78,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     expect(texts(agent)).toEqual(["user: go", "assistant: The whole."]);
   });
 
-  test("sends images, and the model sees them; URLs are refused", async () => {
+  test("sends images, and the model sees them; URLs and broken data are refused with the reason", async () => {
     let seen: unknown;
     const { agent } = await started(Client, ({ messages }) => {
       seen = messages.at(-1)?.content;
@@ -107,6 +107,11 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     await expect(agent.runAgent()).rejects.toMatchObject({
       status: 400,
       payload: { error: "invalid_request", message: expect.stringContaining("the server fetches nothing") },
+    });
+    agent.messages.pop();
+    agent.addMessage(image({ type: "data", value: "no image!", mimeType: "image/png" }));
+    await expect(agent.runAgent()).rejects.toMatchObject({
+      payload: { message: expect.stringMatching(/a medium of type `image\/png`: data: .*base64/) },
     });
   });
 
