@@ -17,6 +17,7 @@ test("the page accepts only replies from the frame, cut to the shown length", ()
   for (const height of [...["9", Number.NaN, -1, 0, 1.5], Number.POSITIVE_INFINITY])
     expect(replyOf({ kind: "drawn", height })).toBeUndefined();
   for (const other of others) expect(replyOf(other)).toBeUndefined();
+  expect(replyOf({ kind: "ready", more: 1 })).toEqual({ kind: "ready" });
   expect(replyOf({ kind: "drawn", height: 12, more: 1 })).toEqual({ kind: "drawn", height: 12 });
   const failed = replyOf({ kind: "failed", why: "<b>", line: "1", message: "m".repeat(10_000) });
   expect(failed).toMatchObject({ kind: "failed", why: "unreadable", line: undefined });
