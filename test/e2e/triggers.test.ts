@@ -300,7 +300,8 @@ test("a trigger accepts a limited number of requests per minute, signed or not",
 });
 
 test("hostile bodies start nothing and break nothing", async () => {
-  const { ada, to } = await served();
+  // Deliveries have a limit of their own.
+  const { ada, to } = await served({ config: { limits: { body_bytes: 4 * 1024 * 1024 } } });
   const { url } = await ada.triggers.put("issues", {
     ...GITHUB,
     filter: {},
