@@ -14,7 +14,6 @@ const ABOUT_SOURCES = [
 
 /** `npm test` has these of the files that start programs: a little of each kind. */
 const SMOKE = [
-  "test/skein/app/log-lines.test.ts",
   "test/skein/cli/init.test.ts",
   "test/sandbox/shell/shell.test.ts",
   "test/agent/agents/load.test.ts",
@@ -29,15 +28,19 @@ const SMOKE = [
  * clients meet. `npm run test:all` has them.
  */
 const LONG = [
-  "test/agent/hooks/permissions/properties.test.ts",
-  "test/agent/models/{closed-turns,failures,malformed-arguments,odd-streams,repair}.test.ts",
-  "test/e2e/{oauth-deletions,oauth-order,oauth-refusals,openai-search,provider-search-*}.test.ts",
-  "test/wires/newer-events.test.ts",
-  "test/wires/{a2a/older,ag-ui/older-clients,ai-sdk/resume}.test.ts",
+  "test/agent/hooks/permissions/{flow,properties}.test.ts",
+  "test/agent/models/{azure,closed-turns,failures,malformed-arguments,odd-streams,repair,vertex}.test.ts",
+  "test/e2e/{admin,admin-keys,agent-schedules,audit,late-results,mcp-availability,quotas,shares,triggers,webhooks}.test.ts",
+  "test/e2e/{oauth,oauth-deletions,oauth-order,oauth-refusals,oauth-wires,openai-search,provider-search-*}.test.ts",
+  "test/engine/{audit,schedules,triggers,vault,webhooks}/*.test.ts",
+  "test/wires/{newer-events,repeats}.test.ts",
+  "test/wires/{a2a,langgraph,mcp}/*.test.ts",
+  "test/wires/{ag-ui/older-clients,ai-sdk/resume}.test.ts",
   "test/wires/openai/{items,responses-interrupts,tool-choice}.test.ts",
   "test/agent/hooks/extra/*.test.ts",
   "test/agent/hooks/permissions/flow-corpus.test.ts",
-  "test/agent/tools/{mcp,web}/hostile.test.ts",
+  "test/agent/tools/mcp/hostile.test.ts",
+  "test/agent/tools/web/*.test.ts",
   "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
   "test/client/follow.test.ts",
   "test/e2e/wires/cuts.test.ts",
@@ -47,8 +50,7 @@ const LONG = [
   "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-responses}.test.ts",
   "test/wires/folds.test.ts",
   "test/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
-  "test/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
-  "test/wires/{mcp/*,openai/clients}.test.ts",
+  "test/wires/openai/clients.test.ts",
   "test/agent/tools/mcp/published.test.ts",
 ];
 
