@@ -11,14 +11,30 @@ export interface Pace {
   readonly settledMs: number;
 }
 
+/** A file system's clock may be behind the system's clock by this, in ms. */
+const CLOCK_MS = 50;
+
+interface FileState {
+  /** Differs after each change. */
+  readonly version: string;
+  /** In ms since 1970. */
+  readonly changedAt: number;
+}
+
+const MISSING: FileState = { version: "missing", changedAt: 0 };
+/** The state of an added file that `onChange` may have read before its last change. */
+const UNKNOWN: FileState = { version: "unknown", changedAt: 0 };
+
+type FileStates = ReadonlyMap<string, FileState>;
+
 export interface FileWatch {
   close(): void;
 }
 
 /**
  * Calls `onChange` once for changes that happen together, and never concurrently. `onChange` must not throw. Each poll
- * calls `files`. Creating and deleting a file count as changes. The first poll starts at once; changes before it are
- * not reported.
+ * calls `files`. Creating and deleting a file count as changes. If `files` returns a new file after `onChange`, its
+ * changes during `onChange` count. The first poll starts at once; changes before it are not reported.
  */
 export function watchFiles(
   files: () => readonly string[],
@@ -27,19 +43,19 @@ export function watchFiles(
 ): FileWatch {
   let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
-  const again = (known: ReadonlyMap<string, string>, ms: number) => {
+  const again = (known: FileStates, ms: number) => {
     if (isClosed) return;
     timer = setTimeout(() => void look(known), ms).unref();
   };
 
-  async function look(known: ReadonlyMap<string, string>): Promise<void> {
+  async function look(known: FileStates): Promise<void> {
     const now = await statesOf(files());
     if (!isOther(known, now)) return again(now, pace.everyMs);
     await settled(now);
   }
 
   /** Waits until the files are no longer being written, then reports the change. */
-  async function settled(first: ReadonlyMap<string, string>): Promise<void> {
+  async function settled(first: FileStates): Promise<void> {
     let now = first;
     for (let before: typeof now | undefined; !before || isOther(before, now); ) {
       await new Promise((resolve) => setTimeout(resolve, pace.settledMs).unref());
@@ -48,9 +64,13 @@ export function watchFiles(
       now = await statesOf(files());
     }
     if (isClosed) return;
-    // Compares with `now`, so changes during `onChange` count. New files start with their current state.
+    // Compares with `now`, so changes during `onChange` count.
+    const began = Date.now() - CLOCK_MS;
     await onChange();
-    again(new Map([...(await statesOf(files())), ...now]), pace.everyMs);
+    const added = [...(await statesOf(files()))].map(
+      ([file, state]) => [file, state.changedAt < began ? state : UNKNOWN] as const,
+    );
+    again(new Map([...added, ...now]), pace.everyMs);
   }
 
   void statesOf(files()).then((first) => again(first, pace.everyMs));
@@ -63,19 +83,18 @@ export function watchFiles(
 }
 
 /** Returns true if a known file has changed. A file that is watched for the first time does not count as changed. */
-function isOther(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
-  return [...now].some(([file, state]) => before.has(file) && before.get(file) !== state);
+function isOther(before: FileStates, now: FileStates): boolean {
+  return [...now].some(([file, { version }]) => (before.get(file)?.version ?? version) !== version);
 }
 
-async function statesOf(files: readonly string[]): Promise<ReadonlyMap<string, string>> {
+async function statesOf(files: readonly string[]): Promise<FileStates> {
   return new Map(
     await Promise.all(
       files.map(async (file) => {
         const found = await stat(file, { bigint: true }).catch(() => undefined);
-        const state = found
-          ? [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join()
-          : "missing";
-        return [file, state] as const;
+        if (!found) return [file, MISSING] as const;
+        const version = [found.dev, found.ino, found.size, found.mtimeNs, found.ctimeNs].join();
+        return [file, { version, changedAt: Number(found.ctimeMs) }] as const;
       }),
     ),
   );

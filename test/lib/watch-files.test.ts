@@ -92,6 +92,25 @@ test("a change while another one is being reported is reported too", async () =>
   await expect.poll(() => changes).toBe(2);
 });
 
+test("a file that is created during a report, and watched only since, is reported too", async () => {
+  const dir = await temporaryFolder();
+  const [first, later] = [join(dir, "a"), join(dir, "b")];
+  await writeFile(first, "a");
+  let [looks, changes] = [0, 0];
+  const files = () => {
+    looks++;
+    return changes === 0 ? [first] : [first, later];
+  };
+  const onChange = async () => {
+    if (++changes === 1) await writeFile(later, "b");
+  };
+  const watch = watchFiles(files, onChange, PACE);
+  onTestFinished(() => watch.close());
+  await expect.poll(() => looks).toBeGreaterThan(1);
+  await appendFile(first, "more");
+  await expect.poll(() => changes).toBe(2);
+});
+
 test("nothing is reported after closing, or for other files", async () => {
   const { dir, watch, changes, further } = await watched((dir) => [join(dir, "a")]);
   await writeFile(join(dir, "b"), "other");
