@@ -1,8 +1,14 @@
 // The credentials of this tab. The browser deletes them when the tab is closed, and scripts on other pages cannot read
 // them. `handing-over.ts` passes them to other tabs of the page.
 
-import { ConnectionLost } from "../client/client.ts";
-import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
+import {
+  IssuerUnavailable,
+  leaveForIssuer,
+  type Oidc,
+  refreshed,
+  SignInRefused,
+  type Tokens,
+} from "./oidc.ts";
 import { t } from "./texts.ts";
 
 /** A key or token that the user entered, or the tokens from an issuer. */
@@ -63,7 +69,7 @@ const EARLY_MS = 30_000;
 const USELESS_MS = 2_000;
 
 /**
- * Returns the headers of a request. Throws `ConnectionLost` if a token cannot be renewed right now, and `SignInRefused`
+ * Returns the headers of a request. Throws `IssuerUnavailable` if a token cannot be renewed right now, and `SignInRefused`
  * if it cannot be renewed at all.
  */
 export async function headers(): Promise<Record<string, string>> {
@@ -76,12 +82,12 @@ export async function headers(): Promise<Record<string, string>> {
   return kept ? { authorization: `Bearer ${kept.token}` } : {};
 }
 
-/** How long the redirect to the issuer may take, in ms. The page stays open for longer if the user has stopped it. */
+/** How long the redirect to the issuer may take, in ms. The page is open for longer if the user stops the redirect. */
 const REDIRECT_MS = 30_000;
 
 /**
  * Call this after the server has refused the credentials. Renews the tokens, or redirects to the issuer, which
- * redirects back at once if the user is still signed in there. Throws `ConnectionLost` if the issuer does not respond,
+ * redirects back at once if the user is still signed in there. Throws `IssuerUnavailable` if the page is not left,
  * and `SignInRefused` if there is no way to get new tokens.
  */
 export async function replaceCredentials(): Promise<void> {
@@ -98,7 +104,7 @@ export async function replaceCredentials(): Promise<void> {
 async function redirect(oidc: Oidc): Promise<never> {
   await leaveForIssuer(oidc, pageUrl(), true);
   await new Promise((resolve) => setTimeout(resolve, REDIRECT_MS));
-  throw new ConnectionLost(t().oidc.silent);
+  throw new IssuerUnavailable(t().oidc.silent);
 }
 
 let tellRenewed = () => {};
@@ -108,7 +114,7 @@ export function onRenewed(tell: () => void): void {
   tellRenewed = tell;
 }
 
-/** Renews the tokens. Returns whether that succeeded. Throws `ConnectionLost`. */
+/** Renews the tokens. Returns whether that succeeded. Throws `IssuerUnavailable`. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;

@@ -21,6 +21,9 @@ export class SignInRefused extends Error {
   override readonly name = "SignInRefused";
 }
 
+/** Thrown if the issuer does not respond, or cannot serve the request now. The message is for users. */
+export class IssuerUnavailable extends ConnectionLost {}
+
 /** The data that the tab stores while the user is on the issuer's page. */
 export interface PendingSignIn {
   readonly oidc: Oidc;
@@ -85,7 +88,7 @@ export function takeIssuerResponse(): IssuerResponse | undefined {
   return { pending, query };
 }
 
-/** Exchanges the code for tokens. Throws `SignInRefused` or `ConnectionLost`. */
+/** Exchanges the code for tokens. Throws `SignInRefused` or `IssuerUnavailable`. */
 export async function tokensFor({ pending, query }: IssuerResponse): Promise<Tokens> {
   const { oidc, state, verifier, redirect, nonce } = pending;
   if (query.get("state") !== state || (query.get("iss") ?? oidc.issuer) !== oidc.issuer)
@@ -112,10 +115,10 @@ interface TokenResponse {
 async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): Promise<Tokens> {
   const body = new URLSearchParams({ ...form, client_id: oidc.client_id });
   const response = await fetch(oidc.token_endpoint, { method: "POST", body }).catch((cause) => {
-    throw new ConnectionLost(t().oidc.silent, { cause });
+    throw new IssuerUnavailable(t().oidc.silent, { cause });
   });
   const answer = (await response.json().catch(() => ({}))) as TokenResponse;
-  if (response.status >= 500) throw new ConnectionLost(t().oidc.answered(response.status));
+  if (response.status >= 500) throw new IssuerUnavailable(t().oidc.answered(response.status));
   if (!response.ok)
     throw new SignInRefused(answer.error_description ?? answer.error ?? t().oidc.answered(response.status));
   if (nonce !== undefined && answer.id_token) checkIdToken(answer.id_token, oidc, nonce);

@@ -23,7 +23,14 @@ import { touch } from "./frame.ts";
 import { forgetAllGiven } from "./given.ts";
 import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
 import { countIn } from "./numbers.ts";
-import { type IssuerResponse, leaveForIssuer, type Oidc, SignInRefused, tokensFor } from "./oidc.ts";
+import {
+  type IssuerResponse,
+  IssuerUnavailable,
+  leaveForIssuer,
+  type Oidc,
+  SignInRefused,
+  tokensFor,
+} from "./oidc.ts";
 import { t } from "./texts.ts";
 
 export interface Session {
@@ -152,6 +159,7 @@ export const may = (scope: Me["scopes"][number]): boolean => session.me?.scopes.
 
 /** Returns an error message for people, because a browser's own messages about lost connections are too technical. */
 export function messageOf(error: unknown): string {
+  if (error instanceof IssuerUnavailable) return error.message;
   if (error instanceof ConnectionLost) return t().connection.lost;
   if (error instanceof ProblemError) return errorText(error);
   return error instanceof Error ? error.message : String(error);
