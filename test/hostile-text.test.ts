@@ -202,7 +202,7 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
     return [regex.test(text), regex.find(text)];
   },
   guardrails: guard,
-  "permissions of a command": (text) => decided("execute", { command: text.slice(0, text.length / 2) }),
+  "permissions of a command": (text) => decided("execute", { command: text.slice(0, text.length / 4) }),
   "permissions of a program": (text) =>
     decided("execute", { command: `${text.replaceAll(/[^\w.-]/g, "1").slice(0, text.length / 4)}x` }),
   "permissions of a path": (text) => decided("write_file", { path: text, content: "x" }),

@@ -112,7 +112,7 @@ describe("a thread as a store", () => {
     const second = items.find(({ role, content }) => role === "user" && content === "two");
     await client.start("t1", { input: "other", replaces: second?.id ?? "" });
     const words = ["one", "Answer 0.", "other", "Answer 4."];
-    await expect.poll(() => read(now())).toEqual(words);
+    await expect.poll(() => [read(now()), isOver(now())]).toEqual([words, true]);
     const later = await opened({}, url);
     await expect.poll(() => read(later.now())).toEqual(words);
     const [branch] = await client.threads.branches("t1");

@@ -1,6 +1,6 @@
 // Several processes on one Redis, as stores that share nothing but it.
 
-import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Stores } from "../../../src/agent/core/stores.ts";
 import { processesContract } from "../../contracts/processes.ts";
 import { needing } from "../../support/needing.ts";
@@ -59,6 +59,7 @@ needing(redis, "redis-server").describe("two processes", () => {
   test("miss no output after their connection was broken", async () => {
     // Without this, a check every few seconds would find the missed output too.
     vi.useFakeTimers({ toFake: ["setInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
     const other = await open();
     vi.useRealTimers();
     const claim = await claimed(one, "t");

@@ -57,6 +57,8 @@ test("a stream contains its request id, and so does its only log line, for the e
   expect(viewer.headers.get(ID)).toBe("from-the-page");
   await viewer.ended();
   await expect.poll(() => line("run ended")).toMatchObject({ request_id: "from-the-page", thread_id: "t1" });
+  await (await post(`${url}/threads/t2/runs`, { input: "Hello" }, { [ID]: "later" })).ended();
+  await expect.poll(() => lines.some(({ request_id }) => request_id === "later")).toBe(true);
   expect(lines.filter(({ request_id }) => request_id === "from-the-page")).toHaveLength(1);
 });
 

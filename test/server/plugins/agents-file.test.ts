@@ -173,7 +173,7 @@ test("a changed plugin is loaded again with the files that it imports; a broken 
   await save("ready", "");
   await expect.poll(text).toBe("m1: lobbed again 20 seen");
 
-  // So does the file of a plugin.
+  // The file of a plugin comes later.
   await write(
     "agents.yaml",
     AGENTS.replace("[./plugin.ts", "[./plugin.ts, ./late.ts").replace("seen", "late"),
