@@ -1,10 +1,11 @@
 // Reads the files of a data folder from consistent copies, without opening the files themselves. The server can use the
 // files in the meantime and keeps its exclusive locks.
 
-import { existsSync } from "node:fs";
+import { createReadStream, createWriteStream, existsSync } from "node:fs";
 import { constants, copyFile, mkdtemp, open, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
@@ -110,7 +111,8 @@ async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await stateOf(path);
     await rm(`${copy}-wal`, { force: true });
-    if (before.log !== "") await copyFile(`${path}-wal`, `${copy}-wal`, constants.COPYFILE_FICLONE);
+    // `copyFile` never ends if its source gets shorter, as a log does that a checkpoint truncates.
+    if (before.log !== "") await pipeline(createReadStream(`${path}-wal`), createWriteStream(`${copy}-wal`));
     await copyFile(path, copy, constants.COPYFILE_FICLONE);
     const after = await stateOf(path);
     if (after.file === before.file && after.log === before.log && !before.isFresh) return;
